@@ -1,12 +1,14 @@
-"""Whether made tests are allowed, and what they catch, by packages that have validators and submissions of their own.
+"""Whether made tests are allowed, and what they catch,
+by packages that have validators and submissions of their own.
 
     tar xf kodsport.tar.xz && python benchmarks/certificates.py kodsport [EVERY [FIRST]]
 
-Each package is given to the generate stage with nothing but the tests that its statement shows, and every second of its
-wrong, slow and partial submissions. Twice: without validators and generators, all made tests being unchecked, and the
-package's validators are asked about them afterwards; and with them. The accepted submissions that answered no input and
-the other wrong and slow ones are then judged by the shown tests, by the shown and made ones, and by the package's own.
-JSON lines, the sums last.
+Each package is given to the generate stage with nothing but the tests that its statement shows, and
+every second of its wrong, slow and partial submissions. Twice: without validators and generators,
+all made tests being unchecked, and the package's validators are asked about them afterwards; and
+with them. The accepted submissions that answered no input and the other wrong and slow ones are
+then judged by the shown tests, by the shown and made ones, and by the package's own. JSON lines,
+the sums last.
 """
 
 import hashlib
@@ -26,7 +28,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Outcome, Program, TestCase
 
-_WRONG, _SLOW = ("wrong_answer", "runtime_error"), ("time_limit", "memory_limit", "partial")
+_WRONG = ("wrong_answer", "runtime_error")
+_SLOW = ("time_limit", "memory_limit", "partial")
 _MOST_SECONDS = 20.0
 
 
@@ -39,7 +42,10 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
     )
     if validators is None or not shown or not find_references(package):
         return {"id": package.id, "not_measured": 1}
-    failing = [one for one in package.solutions if one.known != "accepted"]
+    failing = []
+    for one in package.solutions:
+        if one.known != "accepted":
+            failing.append(one)
     held_out = failing[1::2]
     given = package.model_copy(
         update={
@@ -57,38 +63,44 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
     for flags in validators.ways[1:]:
         num_valid = max(num_valid, len(validators.ask([test.input for test in unchecked], flags)))
     found: dict[str, int | str] = {
-        "id": package.id, "measured": 1, "unchecked": len(unchecked), "unchecked_valid": num_valid,
-        "has_unchecked": int(bool(unchecked)), "certified": len(certified), "has_certified": int(bool(certified)),
+        "id": package.id,
+        "measured": 1,
+        "unchecked": len(unchecked),
+        "unchecked_valid": num_valid,
+        "has_unchecked": int(bool(unchecked)),
+        "certified": len(certified),
+        "has_certified": int(bool(certified)),
         "certified_10": int(len(certified) >= 10),
-    }  # fmt: skip
-    programs = [
-        one
-        for one in package.solutions
-        if one.language in contests.LANGUAGES and one not in failing
-    ]
+    }
+    programs = []
+    for one in package.solutions:
+        if one.language in contests.LANGUAGES and one not in failing:
+            programs.append(one)
     seconds = _limit(package, programs, judges)
 
     def passing(solutions: list[Solution], tests: tuple[TestCase, ...]) -> set[str]:
-        problems = [
-            package.to_trial(one.language, seconds=seconds, memory_mib=2048, tests=tests)
-            for one in solutions
-        ]
+        problems = []
+        for one in solutions:
+            problems.append(
+                package.to_trial(one.language, seconds=seconds, memory_mib=2048, tests=tests)
+            )
         verdicts = judges.brief.judge(
             [Program(one.code, one.language) for one in solutions], problems
         )
-        return {
-            one.code
-            for one, verdict in zip(solutions, verdicts, strict=True)
-            if verdict.outcome is Outcome.ACCEPTED
-        }
+        passed = set()
+        for one, verdict in zip(solutions, verdicts, strict=True):
+            if verdict.outcome is Outcome.ACCEPTED:
+                passed.add(one.code)
+        return passed
 
     right = passing(programs, package.tests)
     fresh = [one for one in programs if one.code in right][3:]
     found |= {"right": len(fresh), "right_pass": len(passing(fresh, (*shown, *certified)))}
     for kind, labels in (("wrong", _WRONG), ("slow", _SLOW)):
-        bad = [
-            one for one in held_out if one.known in labels and one.language in contests.LANGUAGES
-        ]
+        bad = []
+        for one in held_out:
+            if one.known in labels and one.language in contests.LANGUAGES:
+                bad.append(one)
         found[kind] = len(bad)
         for by, tests in (("shown", shown), ("made", (*shown, *certified)), ("own", package.tests)):
             found[f"{kind}_caught_by_{by}"] = len(bad) - len(passing(bad, tests))
@@ -100,10 +112,12 @@ def _made(made: object, num_shown: int) -> tuple[TestCase, ...]:
 
 
 def _limit(package: Candidate, accepted: list[Solution], judges: Judges) -> float:
-    """Return the package's limit, or the slowest accepted submission times what the package says."""
-    problems = [
-        package.to_trial(one.language, seconds=_MOST_SECONDS, memory_mib=2048) for one in accepted
-    ]
+    """Return the package's limit, or the slowest accepted submission times what the
+    package says.
+    """
+    problems = []
+    for one in accepted:
+        problems.append(package.to_trial(one.language, seconds=_MOST_SECONDS, memory_mib=2048))
     verdicts = judges.thorough.judge(
         [Program(one.code, one.language) for one in accepted], problems
     )

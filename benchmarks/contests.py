@@ -1,16 +1,19 @@
-"""Known verdicts: the jury's submissions of problem packages, judged again, and every disagreement explained.
+"""Known verdicts: the jury's submissions of problem packages, judged again,
+and every disagreement explained.
 
     python benchmarks/contests.py FOLDER [--every 8] [--languages python cpp] [--plain]
 
-FOLDER holds packages in the layout of Kattis, problemtools or ICPC at any depth. Accepted submissions must be accepted;
-those of the folders for wrong answers, crashes, time and memory must be refused, for any reason. A time limit is the
-package's own, or the slowest accepted submission times its multiplier.
+FOLDER holds packages in the layout of Kattis, problemtools or ICPC at any depth. Accepted
+submissions must be accepted; those of the folders for wrong answers, crashes, time and memory must
+be refused, for any reason. A time limit is the package's own, or the slowest accepted submission
+times its multiplier.
 
-With --plain the submissions of each disagreement also run by `python main.py` or as g++ builds them, OUTSIDE the
-sandbox: only for archives you trust. The package's own validator decides about their output, also outside, or the
-default one of the format, written here a second time. A label that plain execution does not confirm (a wrong
-submission whose breaking test the archive lacks, an accepted one in Python 2) says nothing about the judge; of the
-others, which the last line calls `confirmed`, it counts the verdicts that agree. One JSON object a line.
+With --plain the submissions of each disagreement also run by `python main.py` or as g++ builds
+them, OUTSIDE the sandbox: only for archives you trust. The package's own validator decides about
+their output, also outside, or the default one of the format, written here a second time. A label
+that plain execution does not confirm (a wrong submission whose breaking test the archive lacks, an
+accepted one in Python 2) says nothing about the judge; of the others, which the last line calls
+`confirmed`, it counts the verdicts that agree. One JSON object a line.
 """
 
 import argparse
@@ -32,7 +35,8 @@ from microcoder.judge.core.types import Problem, Program, Verdict
 
 LANGUAGES = ("python", "cpp")
 DEFAULT_MULTIPLIER = 5.0
-GENEROUS_SECONDS, MOST_SECONDS = 20.0, 60.0
+GENEROUS_SECONDS = 20.0
+MOST_SECONDS = 60.0
 _MULTIPLIER = re.compile(r"^([\d.e+]+) times the slowest")
 _UNUSABLE = ("interactive", "needs_files", "needs_checker", "gives_points")
 
@@ -67,8 +71,13 @@ def find_obstacle(package: Candidate | Rejection) -> str:
     """Return why a package's submissions cannot be judged; empty where they can."""
     if isinstance(package, Rejection):
         return f"{package.reason}: {package.detail}"
-    standing = [flag for flag in package.flags if flag in _UNUSABLE]
-    return ", ".join(standing) if standing or package.tests else "no tests"
+    standing = []
+    for flag in package.flags:
+        if flag in _UNUSABLE:
+            standing.append(flag)
+    if standing or package.tests:
+        return ", ".join(standing)
+    return "no tests"
 
 
 def problem_of(package: Candidate, language: str, seconds: float) -> Problem:
@@ -76,14 +85,21 @@ def problem_of(package: Candidate, language: str, seconds: float) -> Problem:
 
 
 def judge_package(judge: Judge, package: Candidate, languages: list[str]) -> list[Judged]:
-    """Judge a package's submissions: the accepted ones first, as the time limit follows from them."""
-    known = [
-        s
-        for s in package.solutions
-        if s.language in languages and s.known not in ("partial", "compile_error")
-    ]
-    accepted = [s for s in known if s.known == "accepted"]
-    refused = [s for s in known if s.known != "accepted"]
+    """Judge a package's submissions: the accepted ones first,
+    as the time limit follows from them.
+    """
+    known = []
+    for s in package.solutions:
+        if s.language in languages and s.known not in ("partial", "compile_error"):
+            known.append(s)
+    accepted = []
+    for s in known:
+        if s.known == "accepted":
+            accepted.append(s)
+    refused = []
+    for s in known:
+        if s.known != "accepted":
+            refused.append(s)
     seconds = max(GENEROUS_SECONDS, package.time_limit_seconds or 0.0)
     judged = _judge(judge, package, accepted, seconds)
     slowest = max((t.cpu_seconds for j in judged if j.agrees for t in j.verdict.tests), default=1.0)
@@ -92,15 +108,19 @@ def judge_package(judge: Judge, package: Candidate, languages: list[str]) -> lis
 
 
 def _judge(
-    judge: Judge, package: Candidate, solutions: list[Solution], seconds: float
+    judge: Judge,
+    package: Candidate,
+    solutions: list[Solution],
+    seconds: float,
 ) -> list[Judged]:
     verdicts = judge.judge(
         [Program(solution.code, solution.language) for solution in solutions],
         [problem_of(package, solution.language, seconds) for solution in solutions],
     )
-    return [
-        Judged(package, s, verdict, seconds) for s, verdict in zip(solutions, verdicts, strict=True)
-    ]
+    judged = []
+    for s, verdict in zip(solutions, verdicts, strict=True):
+        judged.append(Judged(package, s, verdict, seconds))
+    return judged
 
 
 def multiplier_of(package: Candidate) -> float:
@@ -118,7 +138,9 @@ def explain(judged: Judged, *, plain: bool) -> dict[str, Any]:
             "explanation": "pass --plain to run it outside the sandbox",
         }
     found = plain_execution.run_submission(
-        judged.candidate, judged.solution, seconds=judged.seconds
+        judged.candidate,
+        judged.solution,
+        seconds=judged.seconds,
     )
     is_confirmed = found.is_accepted == judged.should_pass
     if found.is_undecided:
@@ -153,14 +175,17 @@ def describe(judged: Judged) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="take every n-th problem only")
     parser.add_argument("--languages", nargs="+", choices=LANGUAGES, default=list(LANGUAGES))
     parser.add_argument("--workers", type=int)
     parser.add_argument(
-        "--plain", action="store_true", help="run disagreements outside the sandbox, too; unsafe"
+        "--plain",
+        action="store_true",
+        help="run disagreements outside the sandbox, too; unsafe",
     )
     arguments = parser.parse_args()
     seen: Counter[tuple[str, str]] = Counter()

@@ -1,11 +1,14 @@
-"""Documents a second of our pipeline and of datatrove's: read, normalise, exact and MinHash dedup, write.
+"""Documents a second of our pipeline and of datatrove's: read, normalise, exact and MinHash dedup,
+write.
 
-    python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] [--datatrove /path/to/venv/bin/python]
+    python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] [--datatrove
+    /path/to/venv/bin/python]
 
-Both read the same JSON lines with as many processes, normalise white space and case, drop exact copies, find near
-copies by MinHash of 5-grams, and write what is left. CPU seconds are those of all processes. datatrove runs in a Python
-of its own, where it is given. Ours is run again with ten times the rows, to see whether memory grows. One JSON object:
-ours, with ten times the rows too, datatrove's, and how many times as fast ours is.
+Both read the same JSON lines with as many processes, normalise white space and case, drop exact
+copies, find near copies by MinHash of 5-grams, and write what is left. CPU seconds are those of all
+processes. datatrove runs in a Python of its own, where it is given. Ours is run again with ten
+times the rows, to see whether memory grows. One JSON object: ours, with ten times the rows too,
+datatrove's, and how many times as fast ours is.
 """
 
 import argparse
@@ -80,23 +83,30 @@ def open_normalise(settings: Nothing, opened: ExitStack) -> Work:
     """White space and case."""
 
     def work(candidates: Iterable[Any]) -> Iterable[Row]:
-        return [
-            one.change(
-                "process", "normalise", statement=" ".join(one.statement_found.lower().split())
+        changed = []
+        for one in candidates:
+            changed.append(
+                one.change(
+                    "process",
+                    "normalise",
+                    statement=" ".join(one.statement_found.lower().split()),
+                )
             )
-            for one in candidates
-        ]
+        return changed
 
     return work
 
 
 def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
-    """Write documents of about 200 words in 8 files; one in ten is a copy, one in ten nearly one."""
+    """Write documents of about 200 words in 8 files; one in ten is a copy,
+    one in ten nearly one.
+    """
     generator = random.Random(seed)
-    vocabulary = [
-        "".join(generator.choices("abcdefghiklmnoprstuv", k=generator.randint(2, 9)))
-        for _ in range(20_000)
-    ]
+    vocabulary = []
+    for _ in range(20_000):
+        vocabulary.append(
+            "".join(generator.choices("abcdefghiklmnoprstuv", k=generator.randint(2, 9)))
+        )
     folder.mkdir(parents=True)
     known: list[list[str]] = []
     files = [(folder / f"{number}.jsonl").open("w") for number in range(8)]
@@ -112,27 +122,43 @@ def write_rows(folder: Path, num_rows: int, *, seed: int = 0) -> None:
             if len(known) < 5000:
                 known.append(words)  # pyrefly: ignore[bad-argument-type]
         row = {
-            "problem_id": number, "question": " ".join(words), "solutions": "", "input_output": "",
-            "difficulty": "interview", "url": "", "starter_code": "",
-        }  # fmt: skip
+            "problem_id": number,
+            "question": " ".join(words),
+            "solutions": "",
+            "input_output": "",
+            "difficulty": "interview",
+            "url": "",
+            "starter_code": "",
+        }
         files[number % len(files)].write(json.dumps(row) + "\n")
     for file in files:
         file.close()
 
 
 def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
-    """Return wall seconds, CPU seconds of this process and its workers, and how many rows were kept."""
-    started, used = time.perf_counter(), read_cpu_seconds()
+    """Return wall seconds, CPU seconds of this process and its workers,
+    and how many rows were kept.
+    """
+    started = time.perf_counter()
+    used = read_cpu_seconds()
     shards = list_inputs([SourceSettings(path=str(folder), format="apps")], rows_per_shard=512)
     name = "dataset_pipeline"
     steps = [
         MapStep("normalise", "process", Nothing(), open_normalise, (name,)),
         BarrierStep(
-            "deduplicate", "filter", Config(), DuplicateBarrier, ("microcoder.data.filter",)
+            "deduplicate",
+            "filter",
+            Config(),
+            DuplicateBarrier,
+            ("microcoder.data.filter",),
         ),
     ]
     _, step_counts = run_steps(
-        shards, collect_step(), steps, work=work, runner=Runner(workers=workers)
+        shards,
+        collect_step(),
+        steps,
+        work=work,
+        runner=Runner(workers=workers),
     )
     return {
         "seconds": time.perf_counter() - started,
@@ -142,7 +168,9 @@ def run_ours(folder: Path, work: Path, workers: int) -> dict[str, float]:
 
 
 def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:
-    """Run ours in a process of its own; return what it found and the peak memory of it and its workers."""
+    """Run ours in a process of its own; return what it found and the peak memory of it and its
+    workers.
+    """
     command = [sys.executable, __file__, "--only-ours", str(num_rows), "--workers", str(workers)]
     # Worker processes import the steps of this file.
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parent)}
@@ -152,7 +180,8 @@ def measure_ours(num_rows: int, workers: int) -> Mapping[str, float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--rows", type=int, default=20_000)
     parser.add_argument("--workers", type=int, default=2)
@@ -160,7 +189,8 @@ def main() -> None:
     parser.add_argument("--only-ours", type=int, help=argparse.SUPPRESS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
-        folder, work = Path(temporary) / "rows", Path(temporary) / "work"
+        folder = Path(temporary) / "rows"
+        work = Path(temporary) / "work"
         if options.only_ours:
             write_rows(folder, options.only_ours)
             ran = run_ours(folder, work, options.workers)
@@ -168,10 +198,9 @@ def main() -> None:
             own, workers = (resource.getrusage(one).ru_maxrss / 1024 for one in who)
             print(json.dumps({**ran, "own_mib": own, "worker_mib": workers}))
             return
-        found = {
-            name: {"rows": num_rows, **measure_ours(num_rows, options.workers)}
-            for name, num_rows in (("ours", options.rows), ("ours_ten_times", 10 * options.rows))
-        }
+        found = {}
+        for name, num_rows in (("ours", options.rows), ("ours_ten_times", 10 * options.rows)):
+            found[name] = {"rows": num_rows, **measure_ours(num_rows, options.workers)}
         if options.datatrove:
             write_rows(folder, options.rows)
             script = Path(temporary) / "trove.py"
@@ -185,7 +214,11 @@ def main() -> None:
             ]
             # datatrove writes logs where it is started.
             done = subprocess.run(
-                command, cwd=temporary, stdout=subprocess.PIPE, text=True, check=True
+                command,
+                cwd=temporary,
+                stdout=subprocess.PIPE,
+                text=True,
+                check=True,
             )
             seconds, used = map(float, done.stdout.splitlines()[-1].split())
             times = {"times_seconds": seconds / found["ours"]["seconds"]}

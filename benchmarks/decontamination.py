@@ -1,11 +1,15 @@
-"""Which copies of a benchmark's problems are found: `python benchmarks/decontamination.py`. JSON, the sums last.
+"""Which copies of a benchmark's problems are found: `python benchmarks/decontamination.py`.
 
-The benchmark is LiveCodeBench (880 problems). Of the 180 contest problems of deepseek_leetcode, each in English and in
-Chinese, 128 are among them by their LeetCode name. Kodsport's statements (Swedish and English) are none of them: what
-is found there is a false hit. Each set is measured `as_found`, with titles and addresses, and `text_only`, without: the
-second is what a renamed copy leaves to be found. Other sets follow for comparison; doocs holds real copies.
+JSON, the sums last.
 
-It reads the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project), with the `data` extra.
+The benchmark is LiveCodeBench (880 problems). Of the 180 contest problems of deepseek_leetcode,
+each in English and in Chinese, 128 are among them by their LeetCode name. Kodsport's statements
+(Swedish and English) are none of them: what is found there is a false hit. Each set is measured
+`as_found`, with titles and addresses, and `text_only`, without: the second is what a renamed copy
+leaves to be found. Other sets follow for comparison; doocs holds real copies.
+
+It reads the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project),
+with the `data` extra.
 """
 
 import json
@@ -30,8 +34,16 @@ ROOT = Path(__file__).resolve().parents[1]
 
 def known_copies(rows: Sequence[Candidate], benchmark: Sequence[Candidate]) -> dict[str, str]:
     """Return the benchmark's problem for each row that has the name of one on its platform."""
-    names = {key: one.id for one in benchmark for key in source_keys(one)}
-    return {row.id: names[key] for row in rows for key in source_keys(row) if key in names}
+    names = {}
+    for one in benchmark:
+        for key in source_keys(one):
+            names[key] = one.id
+    copies = {}
+    for row in rows:
+        for key in source_keys(row):
+            if key in names:
+                copies[row.id] = names[key]
+    return copies
 
 
 def without_source(row: Candidate, number: int) -> Candidate:
@@ -53,13 +65,19 @@ def measure(
     *,
     text_only: bool = False,
 ) -> dict[str, Any]:
-    """Return how many of the known copies are found, by the right problem's strongest evidence, and what else is."""
+    """Return how many of the known copies are found, by the right problem's strongest evidence,
+    and what else is.
+    """
     found_by: Counter[str] = Counter()
-    missed, other_hits = [], []
+    missed = []
+    other_hits = []
     start = time.perf_counter()
     for number, row in enumerate(rows):
         hits = find_hits(without_source(row, number) if text_only else row, index)
-        right = [hit for hit in hits if hit.problem_id == copies.get(row.id)]
+        right = []
+        for hit in hits:
+            if hit.problem_id == copies.get(row.id):
+                right.append(hit)
         if right:
             found_by[right[0].by] += 1
         elif row.id in copies:

@@ -1,21 +1,28 @@
-"""The fast judge against the specification (`judge/run/reference.py`): every test of every program, the same outcome.
+"""The fast judge against the specification (`judge/run/reference.py`): every test of every program,
+the same outcome.
 
-    python benchmarks/differential.py OUT.jsonl --contests FOLDER --leetcode FILE.jsonl.gz ... --livecodebench lcb_eval
+    python benchmarks/differential.py OUT.jsonl --contests FOLDER --leetcode FILE.jsonl.gz ...
+    --livecodebench lcb_eval
 
-Programs: Python and C++ submissions of contest packages, right and wrong (as for benchmarks/contests.py), references
-of LeetCodeDataset, and mutants of both, what two models answered to LiveCodeBench (with the tests that
-benchmarks/livecodebench.py finds), and the hostile, forging and stateful programs of the tests. Where the two differ,
-both judge again, and the difference is explained:
+Programs: Python and C++ submissions of contest packages, right and wrong (as for
+benchmarks/contests.py), references of LeetCodeDataset, and mutants of both, what two models
+answered to LiveCodeBench (with the tests that benchmarks/livecodebench.py finds), and the hostile,
+forging and stateful programs of the tests. Where the two differ, both judge again, and the
+difference is explained:
 
 | explained as | it means                                                                                     |
 |--------------|----------------------------------------------------------------------------------------------|
-| `time`       | one of them met a limit of time, and the other came close to it: a busy machine                 |
-| `random`     | the reference itself says one thing, then another: the program draws lots, or reads a clock     |
-| `gone`       | judged again, both say the same                                                                 |
-| `real`       | each repeats what it said: a fault of the fast judge or of the specification                    |
+| `time`       | one of them met a limit of time, and the other came close to it:
+               a busy machine                 |
+| `random`     | the reference itself says one thing, then another: the program draws lots,
+               or reads a clock     |
+| `gone`       | judged again, both say the same
+                           |
+| `real`       | each repeats what it said: a fault of the fast judge or of the specification
+                           |
 
-OUT.jsonl has a line a program; started again, what it holds is not judged again. The last line has the sums. Ends with
-status 1 where a difference is real.
+OUT.jsonl has a line a program; started again, what it holds is not judged again. The last line has
+the sums. Ends with status 1 where a difference is real.
 """
 
 import argparse
@@ -44,7 +51,9 @@ from microcoder.judge.run.reference import judge_by_reference
 
 Case = tuple[str, Program, Problem]
 LIMIT_SECONDS = 2.0
-MOST_TESTS, REPEATED, AGAIN = 12, 4, 2
+MOST_TESTS = 12
+REPEATED = 4
+AGAIN = 2
 CLOSE = 0.4
 """Share of a limit beyond which a test came close to it: this machine has neighbours."""
 
@@ -74,7 +83,10 @@ def read_leetcode(paths: Iterable[Path]) -> Iterator[Case]:
             if isinstance(found, Rejection) or not (found.solutions and found.tests):
                 continue
             problem = found.to_trial(
-                "python", seconds=LIMIT_SECONDS, memory_mib=512, tests=found.tests[:MOST_TESTS]
+                "python",
+                seconds=LIMIT_SECONDS,
+                memory_mib=512,
+                tests=found.tests[:MOST_TESTS],
             )
             code = found.solutions[0].code
             yield f"{path.name} {found.id}", Program(code), problem
@@ -137,7 +149,9 @@ def explain(judge: Judge, program: Program, problem: Problem, fast: Verdict, slo
         outcomes_of(one) == outcomes_of(other) for one, other in zip(again, repeated, strict=True)
     ):
         is_steady = all(outcomes_of(one) == outcomes_of(slow) for one in repeated)
-        return "time" if is_late else "gone" if is_steady else "random"
+        if is_late:
+            return "time"
+        return "gone" if is_steady else "random"
     if is_late and longest > CLOSE * problem.time_limit_seconds * judge.time_scale:
         return "time"
     return "real" if all(outcomes_of(one) == outcomes_of(slow) for one in repeated) else "random"
@@ -148,7 +162,9 @@ def by_reference(judge: Judge, program: Program, problem: Problem) -> Verdict:
 
 
 def mix(kinds: Mapping[str, Iterable[Case]]) -> Iterator[tuple[str, Case]]:
-    """Yield the cases of all kinds by turns, so that whatever was judged so far is a sample of everything."""
+    """Yield the cases of all kinds by turns,
+    so that whatever was judged so far is a sample of everything.
+    """
     for turn in zip_longest(*kinds.values()):
         yield from (
             (kind, case) for kind, case in zip(kinds, turn, strict=True) if case is not None
@@ -193,23 +209,25 @@ def report(path: Path) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("out", type=Path)
     parser.add_argument("--contests", type=Path)
     parser.add_argument("--leetcode", type=Path, nargs="+", default=[])
     parser.add_argument("--livecodebench", type=Path, help="the folder of lcb_eval")
     parser.add_argument(
-        "--stop", default="first_limit", choices=("first_failure", "first_limit", "never")
+        "--stop",
+        default="first_limit",
+        choices=("first_failure", "first_limit", "never"),
     )
     arguments = parser.parse_args()
     sys.set_int_max_str_digits(50_000)
     out: Path = arguments.out
-    done = (
-        {json.loads(line)["name"] for line in out.read_text().splitlines()}
-        if out.exists()
-        else set()
-    )
+    if out.exists():
+        done = {json.loads(line)["name"] for line in out.read_text().splitlines()}
+    else:
+        done = set()
     kinds = {
         "suites": read_suites(),
         "livecodebench": read_answers(arguments.livecodebench)

@@ -1,8 +1,10 @@
-"""Which disguised benchmark problems are found, and which near misses are flagged: `python benchmarks/disguises.py`.
+"""Which disguised benchmark problems are found, and which near misses are flagged:
+`python benchmarks/disguises.py`.
 
-The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of problems of HumanEval,
-MBPP and LiveCodeBench, with tests of their own, and near misses; most of either held out from the choice of thresholds.
-The benchmarks are read from the archives of real data (`MICROCODER_DATA`, or `../shared/data` beside the project).
+The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of
+problems of HumanEval, MBPP and LiveCodeBench, with tests of their own, and near misses; most of
+either held out from the choice of thresholds. The benchmarks are read from the archives of real
+data (`MICROCODER_DATA`, or `../shared/data` beside the project).
 """
 
 import json
@@ -25,10 +27,9 @@ BENCHMARKS = {"humaneval": "humaneval", "mbpp": "mbpp", "lcb_eval": "livecodeben
 
 def read_benchmarks(folder: Path) -> list[Candidate]:
     """Return the problems of the three benchmarks."""
-    sources = [
-        SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind)
-        for name, kind in BENCHMARKS.items()
-    ]
+    sources = []
+    for name, kind in BENCHMARKS.items():
+        sources.append(SourceSettings(path=str(DATA / f"{name}.tar.xz"), format=kind))
     return read_benchmark_problems(unpack_sources(sources, into=folder))
 
 
@@ -39,7 +40,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
         benchmark = read_benchmarks(Path(folder))
         titles = {one.id: one.title for one in benchmark}
-        words, behaviour = build_index(benchmark), index_behaviour(benchmark)
+        words = build_index(benchmark)
+        behaviour = index_behaviour(benchmark)
         counts: Counter[tuple[str, str]] = Counter()
         start = time.process_time()
         for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):
@@ -57,7 +59,10 @@ def main() -> None:
                 f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})"
                 for hit in hits[:2]
             )
-            how = "right" if is_right else "other" if hits else "none"
+            if is_right:
+                how = "right"
+            else:
+                how = "other" if hits else "none"
             print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
         parts = {
             part: {what: counts[part, what] for what in ("all", "found", "by words")}

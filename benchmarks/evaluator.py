@@ -1,25 +1,31 @@
-"""How fast programs are judged, beside the peers that are importable: `python benchmarks/evaluator.py`.
+"""How fast programs are judged, beside the peers that are importable:
+`python benchmarks/evaluator.py`.
 
-    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py [--only tiny mixed] [--rounds 3] [--quick]
+    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py [--only tiny mixed] [--rounds 3]
+    [--quick]
 
-Every judge has a process of its own that holds numpy, pandas and what the judge imports, as a trainer does, and is
-warm before anything is timed (`evaluator_judges.py`). They take turns: each set goes to one judge after the other, as
-often as `--rounds` says. Wall and CPU seconds (of the judge, its sandboxes and its programs) stand side by side, and
-so do the verdicts. One JSON object a line; the last has medians by set and judge, and how many times as fast ours is.
+Every judge has a process of its own that holds numpy, pandas and what the judge imports, as a
+trainer does, and is warm before anything is timed (`evaluator_judges.py`). They take turns: each
+set goes to one judge after the other, as often as `--rounds` says. Wall and CPU seconds (of the
+judge, its sandboxes and its programs) stand side by side, and so do the verdicts. One JSON object a
+line; the last has medians by set and judge, and how many times as fast ours is.
 
     tiny          200 right programs x 10 tests
     half_calls    the same, every other one a function that is called
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled
-    calls50, calls400, threads50   so many tests of functions that are called; of programs whose work is done in a
+    calls50, calls400, threads50   so many tests of functions that are called;
+                                   of programs whose work is done in a
                   thread that they start last
-    step          64 problems x 8 answers, 15 to 209 tests a problem, a quarter right (`evaluator_step.py`)
-    real          512 answers of models and contestants, as they were drawn (`evaluator_real.py`); both are left out
-                  where the data folder does not hold what they are made of
+    step          64 problems x 8 answers, 15 to 209 tests a problem,
+                  a quarter right (`evaluator_step.py`)
+    real          512 answers of models and contestants, as they were drawn (`evaluator_real.py`);
+                  both are left out where the data folder does not hold what they are made of
     cpp           new C++ programs; no peer judges them
     costs         CPU of one test and of a start: ours alone
 
-With `--runs 20000` as many programs are judged one after the other by one judge, and what it holds (memory,
-descriptors, processes, temporary files) is looked at on the way; the last line says how much more it came to hold.
+With `--runs 20000` as many programs are judged one after the other by one judge, and what it holds
+(memory, descriptors, processes, temporary files) is looked at on the way; the last line says how
+much more it came to hold.
 """
 
 import argparse
@@ -52,12 +58,18 @@ _MEASURED = ("wall_seconds", "cpu_seconds", "ending_landed_seconds", "cpu_ms_per
 
 
 def measure_set(
-    workload: Workload, options: dict[str, Row], processes: dict[str, JudgeProcess], rounds: int
+    workload: Workload,
+    options: dict[str, Row],
+    processes: dict[str, JudgeProcess],
+    rounds: int,
 ) -> Iterator[Row]:
-    """Let the judges, each with its options, take turns on one set, with new sources in every round."""
+    """Let the judges, each with its options, take turns on one set,
+    with new sources in every round.
+    """
     with tempfile.TemporaryDirectory() as folder:
         if workload.name == "cpp":
-            # What a compiler's first program costs once a machine (precompiled headers) is no program's cost.
+            # What a compiler's first program costs once a machine (precompiled headers) is no
+            # program's cost.
             first = dataclasses.replace(workload, tasks=workload.tasks[:1])
             processes[OURS].run(first.renew(f"{time.time_ns()}").save(Path(folder)), options[OURS])
         for number in range(rounds):
@@ -80,12 +92,15 @@ def measure_set(
 
 def describe(workload: Workload, answer: Row) -> Row:
     """Return what one judge did with one set."""
-    outcomes, landed = answer["outcomes"], answer["landed"]
-    ending = [at for task, at in zip(workload.tasks, landed, strict=True) if task.kind != "endless"]
-    as_known = [
-        (outcome == "accepted") == (task.kind == "right")
-        for task, outcome in zip(workload.tasks, outcomes, strict=True)
-    ]
+    outcomes = answer["outcomes"]
+    landed = answer["landed"]
+    ending = []
+    for task, at in zip(workload.tasks, landed, strict=True):
+        if task.kind != "endless":
+            ending.append(at)
+    as_known = []
+    for task, outcome in zip(workload.tasks, outcomes, strict=True):
+        as_known.append((outcome == "accepted") == (task.kind == "right"))
     return {
         "wall_seconds": round(answer["wall"], 3),
         "cpu_seconds": round(answer["cpu"], 2),
@@ -139,10 +154,15 @@ def run_sets(arguments: argparse.Namespace) -> Iterator[Row]:
 
 
 def sum_up(rows: Sequence[Row]) -> Row:
-    """Return the medians of each set by judge, with how many times as fast ours is, and the costs by name."""
+    """Return the medians of each set by judge, with how many times as fast ours is,
+    and the costs by name.
+    """
     found: Row = {}
     for name, judge in dict.fromkeys((row["set"], row["judge"]) for row in rows if "set" in row):
-        turns = [row for row in rows if row.get("set") == name and row["judge"] == judge]
+        turns = []
+        for row in rows:
+            if row.get("set") == name and row["judge"] == judge:
+                turns.append(row)
         this = turns[-1] | {key: median(turn[key] for turn in turns) for key in _MEASURED}
         ours = found.setdefault(name, {}).setdefault(OURS, this)
         times = {f"times_{key}": round(this[key] / max(0.01, ours[key]), 2) for key in _MEASURED}
@@ -152,22 +172,33 @@ def sum_up(rows: Sequence[Row]) -> Row:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--only", nargs="+", choices=USUAL, default=USUAL, metavar="SET")
     parser.add_argument(
-        "--rounds", type=int, default=3, help="turns that every judge has with every set"
+        "--rounds",
+        type=int,
+        default=3,
+        help="turns that every judge has with every set",
     )
     parser.add_argument(
-        "--quick", action="store_true", help="small sets, to see that it runs; no figure means much"
+        "--quick",
+        action="store_true",
+        help="small sets, to see that it runs; no figure means much",
     )
     parser.add_argument("--no-peers", action="store_true", help="measure our judge alone")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument(
-        "--stop", choices=["first_failure", "first_limit", "never"], default="first_failure"
+        "--stop",
+        choices=["first_failure", "first_limit", "never"],
+        default="first_failure",
     )
     parser.add_argument(
-        "--runs", type=int, default=0, help="look for leaks over so many programs instead"
+        "--runs",
+        type=int,
+        default=0,
+        help="look for leaks over so many programs instead",
     )
     arguments = parser.parse_args()
     rows = []

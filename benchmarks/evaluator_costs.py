@@ -18,7 +18,9 @@ from microcoder.judge.core.types import Program
 
 
 def measure_tests(*, is_quick: bool) -> Iterator[dict[str, Any]]:
-    """CPU of a test that shares a process with others of 10 or 100, and of one alone: one worker, all right."""
+    """CPU of a test that shares a process with others of 10 or 100, and of one alone: one worker,
+    all right.
+    """
     counts = {10: 4 if is_quick else 100, 100: 1 if is_quick else 20}
     for num_tests, num_programs in counts.items():
         printed = build_small("cost", {"right": num_programs}, num_tests=num_tests)
@@ -45,7 +47,8 @@ def _measure_tests(workload: Workload, name: str, *, is_batched: bool) -> dict[s
 def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
     """CPU of `microcoder --help` and of `microcoder judge` with one program."""
     with tempfile.TemporaryDirectory() as folder:
-        given, answered = Path(folder, "in.jsonl"), Path(folder, "out.jsonl")
+        given = Path(folder, "in.jsonl")
+        answered = Path(folder, "out.jsonl")
         test = {"input": "3\n", "output": "5\n"}
         given.write_text(
             json.dumps({"id": "one", "tests": [test], "code": SOURCES["right"]}) + "\n"
@@ -55,10 +58,12 @@ def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
             "judge": ["judge", str(given), "-o", str(answered), "--workers", "1"],
         }
         for name, arguments in commands.items():
-            walls, cpus = [], []
+            walls = []
+            cpus = []
             for _ in range(rounds):
                 answered.unlink(missing_ok=True)
-                before, start = read_cpu_seconds(), time.perf_counter()
+                before = read_cpu_seconds()
+                start = time.perf_counter()
                 command = [sys.executable, "-m", "microcoder", *arguments]
                 subprocess.run(command, check=True, capture_output=True)
                 walls.append(time.perf_counter() - start)
@@ -67,7 +72,9 @@ def measure_starts(rounds: int) -> Iterator[dict[str, Any]]:
 
 
 def measure_leaks(*, workers: int, runs: int, looks: int = 20) -> Iterator[dict[str, Any]]:
-    """Judge many programs with one judge; what it holds is to stay flat after the first look; none is left."""
+    """Judge many programs with one judge; what it holds is to stay flat after the first look;
+    none is left.
+    """
     kinds = (SOURCES["right"], SOURCES["wrong"], SOURCES["crashing"])
     problem = build_squares(10, 6.0)
     quick = problem.model_copy(update={"tests": problem.tests[:1]})

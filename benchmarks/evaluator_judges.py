@@ -1,10 +1,12 @@
-"""The judges that `evaluator.py` compares, each in a process of its own that holds what a trainer holds.
+"""The judges that `evaluator.py` compares,
+each in a process of its own that holds what a trainer holds.
 
     python evaluator_judges.py livecodebench
 
-reads one request a line (JSON) and answers each with one line. The process has numpy and pandas imported, the judge's
-own modules loaded and a first program judged before anything is timed: a peer that forks from it pays for none of
-them again. Programs come as a pickle of a `Workload`; reading and preparing it is not timed either.
+reads one request a line (JSON) and answers each with one line. The process has numpy and pandas
+imported, the judge's own modules loaded and a first program judged before anything is timed: a peer
+that forks from it pays for none of them again. Programs come as a pickle of a `Workload`; reading
+and preparing it is not timed either.
 """
 
 from __future__ import annotations
@@ -30,7 +32,9 @@ from microcoder.judge import Judge
 from microcoder.judge.core.types import Program
 
 HELD = ("numpy", "pandas", "asyncio", "statistics")
-"""Imported before any judge: two that a trainer holds, and two that LiveCodeBench's children would import each."""
+"""Imported before any judge: two that a trainer holds,
+and two that LiveCodeBench's children would import each.
+"""
 MOST_SAID_BYTES = 2000
 Verdicts = tuple[list[str], list[float]]
 """What became of each program, and after how many seconds it was known."""
@@ -98,9 +102,9 @@ class LiveCodeBench:
             yield future
 
     def prepare(self, workload: Workload, options: dict[str, Any]) -> Callable[[], Verdicts]:
-        samples = [
-            {"input_output": json.dumps(write_peer_tests(task.problem))} for task in workload.tasks
-        ]
+        samples = []
+        for task in workload.tasks:
+            samples.append({"input_output": json.dumps(write_peer_tests(task.problem))})
         sources = [[task.source] for task in workload.tasks]
 
         def work() -> Verdicts:
@@ -120,7 +124,9 @@ class LiveCodeBench:
 
     @classmethod
     def name_outcome(cls, result: list[Any]) -> str:
-        """Return what its result for a program, a figure a test until the first that fails, is called here."""
+        """Return what its result for a program, a figure a test until the first that fails,
+        is called here.
+        """
         if all(each is True for each in result):
             return "accepted"
         return cls.NAMES.get(result[-1], "wrong_answer")
@@ -132,11 +138,11 @@ JUDGES: dict[str, type[Ours | LiveCodeBench]] = {OURS: Ours, "livecodebench": Li
 
 def find_judges() -> list[str]:
     """Return our own judge and the peers that are importable here."""
-    return [
-        name
-        for name, kind in JUDGES.items()
-        if importlib.util.find_spec(kind.module.partition(".")[0])
-    ]
+    installed = []
+    for name, kind in JUDGES.items():
+        if importlib.util.find_spec(kind.module.partition(".")[0]):
+            installed.append(name)
+    return installed
 
 
 class JudgeProcess:
@@ -186,7 +192,9 @@ class JudgeProcess:
                 errors="replace"
             )
             raise SystemExit(
-                f"{self.name} does not run here (exit status {status}); put it right or use --no-peers:\n{said}"
+                f"{self.name} does not run here (exit status {status}); put it right or "
+                "use --no-peers:\n"
+                f"{said}"
             )
         return json.loads(answer)
 
@@ -198,7 +206,10 @@ def serve(name: str, answers: int) -> None:
         with contextlib.suppress(ImportError):
             importlib.import_module(module)
     judging = JUDGES[name]()
-    missing = [module for module in HELD if module not in sys.modules]
+    missing = []
+    for module in HELD:
+        if module not in sys.modules:
+            missing.append(module)
     warm = build_small("warm", {"right": 2}, num_tests=1)
     is_warm = False
     with os.fdopen(answers, "w") as out:
@@ -209,7 +220,8 @@ def serve(name: str, answers: int) -> None:
                 is_warm = True
             workload = pickle.loads(Path(request["path"]).read_bytes())
             work = judging.prepare(workload, request["options"])
-            before, start = read_tree_cpu_seconds(), time.perf_counter()
+            before = read_tree_cpu_seconds()
+            start = time.perf_counter()
             outcomes, landed = work()
             used = {"wall": time.perf_counter() - start, "cpu": read_tree_cpu_seconds() - before}
             answer = {**used, "outcomes": outcomes, "landed": landed, "missing": missing}
@@ -217,8 +229,11 @@ def serve(name: str, answers: int) -> None:
 
 
 def read_tree_cpu_seconds() -> float:
-    """Return what this process, those below it and their children that ended have used, to 0.01 s for each."""
-    root, seconds = psutil.Process(), 0.0
+    """Return what this process, those below it and their children that ended have used,
+    to 0.01 s for each.
+    """
+    root = psutil.Process()
+    seconds = 0.0
     for process in (root, *root.children(recursive=True)):
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()

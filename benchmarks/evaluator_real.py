@@ -1,7 +1,9 @@
-"""A step of real answers: what models answered to LiveCodeBench, and what contestants sent to Kodsport, half and half.
+"""A step of real answers: what models answered to LiveCodeBench,
+and what contestants sent to Kodsport, half and half.
 
-Both are drawn by answer, so that time-outs, threads, numpy and what does not compile keep their shares. LiveCodeBench's
-answers run on the tests that its statements and submissions show (`livecodebench.py`), contestants' on their package's.
+Both are drawn by answer, so that time-outs, threads, numpy and what does not compile keep their
+shares. LiveCodeBench's answers run on the tests that its statements and submissions show
+(`livecodebench.py`), contestants' on their package's.
 """
 
 import json
@@ -30,7 +32,10 @@ def build_real(data: Path, *, num_answers: int, seed: int, limit_seconds: float)
         _read_models(data, limit_seconds),
         _read_contestants(data, limit_seconds, dice),
     ):
-        told = [task for task in answers if can_be_told_to_peers(task.problem)]
+        told = []
+        for task in answers:
+            if can_be_told_to_peers(task.problem):
+                told.append(task)
         tasks += dice.sample(told, min(num_answers // 2, len(told)))
     dice.shuffle(tasks)
     return Workload("real", tuple(tasks), limit_seconds)
@@ -45,7 +50,10 @@ def _read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
                 problem = question.load().model_copy(update={"time_limit_seconds": limit_seconds})
                 for row in (answers[question.id] for answers in models.values()):
                     for code, note, is_right in zip(
-                        row["code_list"], row["metadata"], row["graded_list"], strict=True
+                        row["code_list"],
+                        row["metadata"],
+                        row["graded_list"],
+                        strict=True,
                     ):
                         is_slow = json.loads(note).get("error_code") == _OUT_OF_TIME
                         yield Task(
@@ -56,12 +64,17 @@ def _read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
 
 
 def _read_contestants(data: Path, limit_seconds: float, dice: random.Random) -> Iterator[Task]:
-    """Yield Python submissions to problems that a right one solves quickly: else the programs are measured."""
+    """Yield Python submissions to problems that a right one solves quickly:
+    else the programs are measured.
+    """
     candidates = list(read_candidates(data, "kodsport", "kattis", dice))
-    found = [(one, code) for one in candidates if (code := find_reference(one))]
-    quick = [
-        one.to_trial("python", seconds=MOST_REFERENCE_SECONDS, memory_mib=2048) for one, _ in found
-    ]
+    found = []
+    for one in candidates:
+        if code := find_reference(one):
+            found.append((one, code))
+    quick = []
+    for one, _ in found:
+        quick.append(one.to_trial("python", seconds=MOST_REFERENCE_SECONDS, memory_mib=2048))
     with Judge(stop="first_failure") as judge:
         verdicts = judge.judge([Program(code) for _, code in found], quick)
     for (candidate, _), problem, verdict in zip(found, quick, verdicts, strict=True):

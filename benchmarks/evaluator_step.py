@@ -1,9 +1,10 @@
 """A step as training has it: problems with many tests, eight answers each, most of them wrong.
 
-Half of the problems are functions of LeetCodeDataset, half are programs of Kodsport's contests. Right answers are the
-sets' own references; the others are references in which a seeded generator swapped an operator, moved a number by one,
-returned early, raised an exception or cut the text off. Which of these are wrong, and end, is looked up with our own
-judge once, before anything is timed: what it says of them is what the peers are compared with.
+Half of the problems are functions of LeetCodeDataset, half are programs of Kodsport's contests.
+Right answers are the sets' own references; the others are references in which a seeded generator
+swapped an operator, moved a number by one, returned early, raised an exception or cut the text off.
+Which of these are wrong, and end, is looked up with our own judge once, before anything is timed:
+what it says of them is what the peers are compared with.
 """
 
 import ast
@@ -22,11 +23,16 @@ from microcoder.data.sources import collect_row, list_shards, open_source, read_
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program
 
-NUM_ANSWERS, NUM_RIGHT = 8, 2
-MOST_TESTS, LEAST_TESTS = 209, 15
+NUM_ANSWERS = 8
+NUM_RIGHT = 2
+MOST_TESTS = 209
+LEAST_TESTS = 15
 _MUTANTS_TRIED = 12
-REFERENCE_LIMIT_SECONDS, MOST_REFERENCE_SECONDS = 4.0, 0.25
-"""For a test, and for all of a reference: beyond that the programs are measured, not who judges them."""
+REFERENCE_LIMIT_SECONDS = 4.0
+MOST_REFERENCE_SECONDS = 0.25
+"""For a test, and for all of a reference: beyond that the programs are measured,
+not who judges them.
+"""
 _WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
 ARCHIVES = tuple(name for name, _ in _SETS)
@@ -61,7 +67,9 @@ def build_step(data: Path, *, num_problems: int, seed: int, limit_seconds: float
     with Judge(stop="first_failure") as judge:
         for name, row_format in _SETS:
             found = _choose_problems(
-                judge, _read_problems(data, name, row_format, dice), num_problems // 2
+                judge,
+                _read_problems(data, name, row_format, dice),
+                num_problems // 2,
             )
             tasks += _write_answers(judge, found, dice, limit_seconds)
     # As rollouts land: the answers to one problem beside those to others.
@@ -70,7 +78,10 @@ def build_step(data: Path, *, num_problems: int, seed: int, limit_seconds: float
 
 
 def read_candidates(
-    data: Path, name: str, row_format: str, dice: random.Random
+    data: Path,
+    name: str,
+    row_format: str,
+    dice: random.Random,
 ) -> Iterator[Candidate]:
     """Yield a set's problems in a seeded order."""
     with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +100,10 @@ def read_candidates(
 
 
 def _read_problems(
-    data: Path, name: str, row_format: str, dice: random.Random
+    data: Path,
+    name: str,
+    row_format: str,
+    dice: random.Random,
 ) -> Iterator[Problem]:
     """Yield a set's problems with many tests and a reference, in a seeded order."""
     for candidate in read_candidates(data, name, row_format, dice):
@@ -124,14 +138,21 @@ def _choose_problems(judge: Judge, problems: Iterator[Problem], wanted: int) -> 
 
 
 def _write_answers(
-    judge: Judge, problems: Sequence[Problem], dice: random.Random, limit_seconds: float
+    judge: Judge,
+    problems: Sequence[Problem],
+    dice: random.Random,
+    limit_seconds: float,
 ) -> Iterator[Task]:
-    """Yield right and wrong answers; fewer wrong ones to a problem with too few mutants that are wrong and end."""
-    quick = [
-        problem.model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS})
-        for problem in problems
-    ]
-    mutants = [(problem, source) for problem in quick for source in _mutate_often(problem, dice)]
+    """Yield right and wrong answers; fewer wrong ones to a problem with too few mutants that are
+    wrong and end.
+    """
+    quick = []
+    for problem in problems:
+        quick.append(problem.model_copy(update={"time_limit_seconds": MOST_REFERENCE_SECONDS}))
+    mutants = []
+    for problem in quick:
+        for source in _mutate_often(problem, dice):
+            mutants.append((problem, source))
     verdicts = judge.judge(
         [Program(source) for _, source in mutants], [problem for problem, _ in mutants]
     )
@@ -191,11 +212,10 @@ def _swap_operator(tree: ast.AST, dice: random.Random) -> bool:
 
 
 def _move_number(tree: ast.AST, dice: random.Random) -> bool:
-    numbers = [
-        node
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and type(node.value) is int
-    ]
+    numbers = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and type(node.value) is int:
+            numbers.append(node)
     if not numbers:
         return False
     chosen = dice.choice(numbers)
@@ -204,7 +224,10 @@ def _move_number(tree: ast.AST, dice: random.Random) -> bool:
 
 
 def _leave_early(tree: ast.AST, dice: random.Random) -> bool:
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    functions = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            functions.append(node)
     if functions:
         return _insert(
             dice.choice(functions).body,
@@ -223,9 +246,14 @@ def _raise(tree: ast.AST, dice: random.Random) -> bool:
 
 
 def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
-    """Return all blocks in which something happens, the module's own first; a class's holds only definitions."""
+    """Return all blocks in which something happens, the module's own first;
+    a class's holds only definitions.
+    """
     nodes: list[Any] = list(ast.walk(tree))
-    found = [node.body for node in nodes if isinstance(getattr(node, "body", None), list)]
+    found = []
+    for node in nodes:
+        if isinstance(getattr(node, "body", None), list):
+            found.append(node.body)
     return [
         body for body in found if not any(isinstance(one, ast.FunctionDef) for one in body)
     ] or found[:1]

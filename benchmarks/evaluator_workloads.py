@@ -58,7 +58,9 @@ class Workload:
     limit_seconds: float
 
     def renew(self, mark: str) -> Workload:
-        """Return it with each source made new by a comment: identical programs are judged, and built, once."""
+        """Return it with each source made new by a comment: identical programs are judged,
+        and built, once.
+        """
         tasks = (
             dataclasses.replace(
                 task, source=f"{task.source}\n{_comment(task.problem)} {mark} {number}\n"
@@ -68,7 +70,9 @@ class Workload:
         return dataclasses.replace(self, tasks=tuple(tasks))
 
     def shuffle(self) -> Workload:
-        """Return it in another order, always the same one: a judge is not told which programs are endless."""
+        """Return it in another order, always the same one:
+        a judge is not told which programs are endless.
+        """
         tasks = list(self.tasks)
         random.Random(0).shuffle(tasks)
         return dataclasses.replace(self, tasks=tuple(tasks))
@@ -94,7 +98,9 @@ def write_peer_tests(problem: Problem) -> dict[str, object]:
 
 
 def can_be_told_to_peers(problem: Problem) -> bool:
-    """Whether arguments and results are JSON, one a line, and nothing but equality, or that of tokens, decides."""
+    """Whether arguments and results are JSON, one a line, and nothing but equality,
+    or that of tokens, decides.
+    """
     if problem.fn_name is None:
         return problem.checker.type in ("default", "tokens")
     if problem.checker.type != "default" or problem.call is not None:
@@ -119,13 +125,18 @@ def build_squares(num_tests: int, limit_seconds: float, *, language: str = "pyth
 
 
 def build_small(
-    name: str, counts: dict[Kind, int], *, num_tests: int = 10, limit_seconds: float = 6.0
+    name: str,
+    counts: dict[Kind, int],
+    *,
+    num_tests: int = 10,
+    limit_seconds: float = 6.0,
 ) -> Workload:
     """Return a set of small programs, so many of each kind, in that order."""
     problem = build_squares(num_tests, limit_seconds)
-    tasks = [
-        Task(SOURCES[kind], problem, kind) for kind, count in counts.items() for _ in range(count)
-    ]
+    tasks = []
+    for kind, count in counts.items():
+        for _ in range(count):
+            tasks.append(Task(SOURCES[kind], problem, kind))
     return Workload(name, tuple(tasks), limit_seconds)
 
 
@@ -151,7 +162,9 @@ def build_workload(name: str, *, limit_seconds: float, is_quick: bool) -> Worklo
             counts: dict[Kind, int] = {"right": 120, "wrong": 50, "crashing": 20, "endless": 10}
             quick: dict[Kind, int] = {"right": 3, "wrong": 2, "crashing": 1, "endless": 1}
             return build_small(
-                name, quick if is_quick else counts, limit_seconds=limit_seconds
+                name,
+                quick if is_quick else counts,
+                limit_seconds=limit_seconds,
             ).shuffle()
         case "half_calls":
             printed = Task(SOURCES["right"], build_squares(10, limit_seconds), "right")

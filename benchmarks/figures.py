@@ -1,13 +1,15 @@
-"""The figures of docs/results.md and of the README: measures them, keeps them, and writes them into both pages.
+"""The figures of docs/results.md and of the README: measures them, keeps them,
+and writes them into both pages.
 
     PYTHONPATH=path/to/LiveCodeBench python benchmarks/figures.py [NAME...]
 
-runs the commands of the figures named, or of all that this machine can measure, and says which it leaves, and why.
-`figures.toml` declares each: its command, and a sentence whose numbers are read from the last JSON object that the
-command prints, from files that it leaves in $FOLDER, and from how long it took (`minutes`, `cpu_seconds`).
-`figures.json` keeps the newest numbers of each, and those of the other kind of processor where they differ; what is by
-hand is entered there, and `make docs` writes the pages. They are written after each command that succeeds; one that
-fails, is stopped or gives no such number leaves what was there.
+runs the commands of the figures named, or of all that this machine can measure, and says which it
+leaves, and why. `figures.toml` declares each: its command, and a sentence whose numbers are read
+from the last JSON object that the command prints, from files that it leaves in $FOLDER, and from
+how long it took (`minutes`, `cpu_seconds`). `figures.json` keeps the newest numbers of each, and
+those of the other kind of processor where they differ; what is by hand is entered there, and `make
+docs` writes the pages. They are written after each command that succeeds; one that fails, is
+stopped or gives no such number leaves what was there.
 """
 
 import argparse
@@ -37,7 +39,9 @@ STORE = Path(__file__).with_suffix(".json")
 TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 HEADING = ["| what | command | figure | measured |", "| --- | --- | --- | --- |"]
 Taken = dict[str, Any]
-"""What a run gave: `numbers` by the names that sentences have for them, when it was, and on what it ran."""
+"""What a run gave: `numbers` by the names that sentences have for them, when it was,
+and on what it ran.
+"""
 Store = dict[str, list[Taken]]
 
 
@@ -54,7 +58,9 @@ class Figure:
     name: str = ""
     section: str = ""
     run: str = ""
-    """What bash runs in the root, or the figure whose run it shares; empty: its numbers are entered by hand."""
+    """What bash runs in the root, or the figure whose run it shares; empty:
+    its numbers are entered by hand.
+    """
     hours: bool = False
     """It takes hours, so it is measured when it is named."""
     needs: list[str] = field(default_factory=list)
@@ -62,7 +68,9 @@ class Figure:
     reads: dict[str, str] = field(default_factory=dict)
     """Files in $FOLDER, by the name under which their numbers are found."""
     verdicts: str = ""
-    """Results of a study's report, by their path from the root: its numbers are counted there for each page."""
+    """Results of a study's report, by their path from the root:
+    its numbers are counted there for each page.
+    """
     of: list[str] = field(default_factory=list)
     """On the first page: the figures whose numbers it tells."""
 
@@ -84,52 +92,61 @@ def fill(sentence: str, numbers: dict[str, Any]) -> str:
 
 
 def count_verdicts(path: Path) -> dict[str, Any]:
-    """Return how many of the 34 claims a report judges, from how many starts, and how often it gives each verdict."""
+    """Return how many of the 34 claims a report judges, from how many starts,
+    and how often it gives each verdict.
+    """
     results = json.loads(path.read_text(encoding="utf-8"))
-    claims = [claim for claim in results["claims"] if not claim["id"].startswith("X")]
+    claims = []
+    for claim in results["claims"]:
+        if not claim["id"].startswith("X"):
+            claims.append(claim)
     counts = Counter(claim["verdict"] for claim in claims)
-    starts = [
-        effect["num_draws"]
-        for study in results["studies"].values()
-        for effect in study["effects"].values()
-        if effect["drawn"] == "starts"
-    ]
+    starts = []
+    for study in results["studies"].values():
+        for effect in study["effects"].values():
+            if effect["drawn"] == "starts":
+                starts.append(effect["num_draws"])
     said = ", ".join(f"{num} {verdict}" for verdict, num in sorted(counts.items()))
     return {"claims": len(claims), "starts": max(starts), "verdicts": said}
 
 
 def render_row(row: Figure, store: Store) -> str:
-    """Return a row of a page: the newest figure, and what the other kind of processor gave where that is told."""
-    figure, measured = "", ""
+    """Return a row of a page: the newest figure,
+    and what the other kind of processor gave where that is told.
+    """
+    figure = ""
+    measured = ""
     first, *others = row.of or [row.name]
     for one in store[first]:
-        alike = [
-            each
-            for name in others
-            for each in store[name]
-            if each.get("avx512") == one.get("avx512")
-        ]
-        numbers = {
-            name: number for each in (one, *alike) for name, number in each["numbers"].items()
-        }
+        alike = []
+        for name in others:
+            for each in store[name]:
+                if each.get("avx512") == one.get("avx512"):
+                    alike.append(each)
+        numbers = {}
+        for each in (one, *alike):
+            for name, number in each["numbers"].items():
+                numbers[name] = number
         if row.verdicts:
             numbers |= count_verdicts(ROOT / row.verdicts)
         dates = ", ".join(sorted({each["date"] for each in (one, *alike)}))
         kind = "with AVX-512" if one.get("avx512") else "without AVX-512"
         if not figure:
-            figure, measured = (
-                fill(row.figure, numbers),
-                f"{dates}, {kind}" if row.beside else dates,
-            )
+            figure = fill(row.figure, numbers)
+            measured = f"{dates}, {kind}" if row.beside else dates
         elif row.beside:
             figure += f"; on a processor {kind} ({dates}) {fill(row.beside, numbers)}"
-    by_hand = "" if row.run or row.of else ", by hand"
+    if row.run or row.of:
+        by_hand = ""
+    else:
+        by_hand = ", by hand"
     return f"| {row.what} | {row.command} | {figure} | {measured}{by_hand} |"
 
 
 def render_results() -> str:
     """Return docs/results.md."""
-    store, lines = json.loads(STORE.read_text(encoding="utf-8")), [TABLE["head"]]
+    store = json.loads(STORE.read_text(encoding="utf-8"))
+    lines = [TABLE["head"]]
     for section in TABLE["sections"]:
         rows = (
             render_row(row, store) for row in FIGURES.values() if row.section == section["title"]
@@ -154,7 +171,9 @@ PAGES = {"docs/results.md": render_results, "README.md": render_first_page}
 
 
 def find_number(found: Any, name: str) -> Any:
-    """Return what a dotted name means in JSON: of a list, -1 is the last, and a key is the mean over its rows."""
+    """Return what a dotted name means in JSON: of a list, -1 is the last,
+    and a key is the mean over its rows.
+    """
     key, _, rest = name.partition(".")
     if not key:
         return bool(found) if isinstance(found, list) else found
@@ -178,7 +197,10 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
         OSError, ValueError: it failed, or gave no such numbers.
     """
     commit = subprocess.run(
-        ["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True
+        ["git", "describe", "--always", "--dirty"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
     ).stdout
     machine = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     taken: Taken = {
@@ -200,9 +222,11 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
             "VENV": sys.prefix,
         }
         command = ["bash", "-e", "-c", rows[0].run]
-        cpu_seconds, started = read_cpu_seconds(), time.monotonic()
+        cpu_seconds = read_cpu_seconds()
+        started = time.monotonic()
         done = subprocess.run(command, cwd=ROOT, env=environment, stdout=subprocess.PIPE, text=True)
-        cpu_seconds, minutes = read_cpu_seconds() - cpu_seconds, (time.monotonic() - started) / 60
+        cpu_seconds = read_cpu_seconds() - cpu_seconds
+        minutes = (time.monotonic() - started) / 60
         if done.returncode:
             raise ValueError(f"it ended with status {done.returncode}")
         objects = ["{}", *(line for line in done.stdout.splitlines() if line.startswith("{"))]
@@ -218,8 +242,13 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
 
 
 def find_numbers(found: dict[str, Any], row: Figure) -> dict[str, Any]:
-    """Return the numbers of a row's sentences; raise ValueError where one is missing, or is none."""
-    names = [name for _, name, _, _ in string.Formatter().parse(row.figure + row.beside) if name]
+    """Return the numbers of a row's sentences; raise ValueError where one is missing,
+    or is none.
+    """
+    names = []
+    for _, name, _, _ in string.Formatter().parse(row.figure + row.beside):
+        if name:
+            names.append(name)
     try:
         numbers = {name: find_number(found, name) for name in names}
         fill(row.figure + row.beside, numbers)
@@ -229,10 +258,15 @@ def find_numbers(found: dict[str, Any], row: Figure) -> dict[str, Any]:
 
 
 def keep(taken: dict[str, Taken]) -> None:
-    """Keep what was taken beside what the other kind of processor gave, whole or not at all, and write both pages."""
+    """Keep what was taken beside what the other kind of processor gave, whole or not at all,
+    and write both pages.
+    """
     store = json.loads(STORE.read_text(encoding="utf-8"))
     for name, one in taken.items():
-        others = [other for other in store[name] if other.get("avx512") is (not one["avx512"])]
+        others = []
+        for other in store[name]:
+            if other.get("avx512") is (not one["avx512"]):
+                others.append(other)
         store[name] = [one, *others] if FIGURES[name].beside else [one]
     part = STORE.with_suffix(".part")
     lines = (f"{json.dumps(name)}: {json.dumps(one)}" for name, one in store.items())
@@ -248,18 +282,21 @@ def find_obstacle(row: Figure, *, is_named: bool) -> str:
         return "it is entered by hand"
     if row.hours and not is_named:
         return "it takes hours; name it to measure it"
-    outside = [
-        need
-        for need in row.needs
-        if not ((DATA / need).exists() or os.environ.get(need) or shutil.which(need))
-    ]
-    absent = [need for need in outside if "." in need or not importlib.util.find_spec(need)]
+    outside = []
+    for need in row.needs:
+        if not ((DATA / need).exists() or os.environ.get(need) or shutil.which(need)):
+            outside.append(need)
+    absent = []
+    for need in outside:
+        if "." in need or not importlib.util.find_spec(need):
+            absent.append(need)
     return f"this machine lacks {', '.join(absent)}" if absent else ""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(FIGURES)}")
     names = set(parser.parse_args().names)
@@ -278,7 +315,8 @@ def main() -> None:
             try:
                 keep(measure(rows))
             except (OSError, ValueError) as error:
-                is_whole, why = False, str(error)
+                is_whole = False
+                why = str(error)
             except KeyboardInterrupt:
                 raise SystemExit(f"{called}: left as it was; stopped") from None
         if why:

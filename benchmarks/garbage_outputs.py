@@ -1,10 +1,12 @@
-"""Validators under garbage: every checker program of a folder of packages must give a verdict on any output.
+"""Validators under garbage: every checker program of a folder of packages must give a verdict on
+any output.
 
     python benchmarks/garbage_outputs.py FOLDER [--tests 3]
 
-For each package with a validator of its own, in Python or C++, fifteen kinds of garbage on its first tests: no verdict
-may be unscored, unless the validator fails on the package's own answer as well. One JSON object a line: what is
-unscored, the validators that refuse or fail on their own answers, and in the last line the totals.
+For each package with a validator of its own, in Python or C++, fifteen kinds of garbage on its
+first tests: no verdict may be unscored, unless the validator fails on the package's own answer as
+well. One JSON object a line: what is unscored, the validators that refuse or fail on their own
+answers, and in the last line the totals.
 """
 
 import argparse
@@ -50,7 +52,8 @@ def program_for(kind: str, test: TestCase) -> Program:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--tests", type=int, default=3, help="tests of each package")
@@ -71,10 +74,11 @@ def main() -> None:
             smallest = sorted(package.tests, key=lambda test: len(test.input) + len(test.output))[
                 : arguments.tests
             ]
-            problems = [
-                problem_of(package, "python", 20.0).model_copy(update={"tests": (test,)})
-                for test in smallest
-            ]
+            problems = []
+            for test in smallest:
+                problems.append(
+                    problem_of(package, "python", 20.0).model_copy(update={"tests": (test,)})
+                )
             for problem in problems:
                 own = judge_answers(judge.judge, problem)
                 answers[own.outcome] += 1
@@ -98,10 +102,10 @@ def judge_garbage(judge: Judge, problem: Problem) -> list[dict[str, str]]:
     verdicts = judge.judge(
         [program_for(kind, problem.tests[0]) for kind in KINDS], [problem] * len(KINDS)
     )
-    return [
-        {"kind": kind, "verdict": verdict.outcome.value, "detail": verdict.detail}
-        for kind, verdict in zip(KINDS, verdicts, strict=True)
-    ]
+    rows = []
+    for kind, verdict in zip(KINDS, verdicts, strict=True):
+        rows.append({"kind": kind, "verdict": verdict.outcome.value, "detail": verdict.detail})
+    return rows
 
 
 if __name__ == "__main__":

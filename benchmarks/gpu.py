@@ -1,17 +1,21 @@
-"""What one GPU does in ten steps: tokens a second, memory against the dry run's count, share of judging.
+"""What one GPU does in ten steps: tokens a second, memory against the dry run's count,
+share of judging.
 
-    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12]
-    python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K tokens
-    python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the recipe
+    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] python
+    benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K
+    tokens python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the
+    recipe
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
-It trains on 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow. Without --model a
-Qwen3-1.7B with random weights is made, whose responses nearly all run to the limit: the worst case for length, and no
-case at all for accuracy. Such responses hold no program and earn nothing, and responses without an advantage are left
-out: there would be nothing to judge and nothing to update. So each counts as a small program of its own, which is
-judged; half of them, drawn by lot, are rewarded; nothing is masked. The first step is left out, since it warms up.
-The last line is a JSON object: tokens and seconds are medians of steps; GiB are those of tensors in sampling and in
-updates, the most taken from the device (without a GPU: of the whole process) and what the dry run counts.
+It trains on 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow.
+Without --model a Qwen3-1.7B with random weights is made, whose responses nearly all run to the
+limit: the worst case for length, and no case at all for accuracy. Such responses hold no program
+and earn nothing, and responses without an advantage are left out: there would be nothing to judge
+and nothing to update. So each counts as a small program of its own, which is judged; half of them,
+drawn by lot, are rewarded; nothing is masked. The first step is left out, since it warms up. The
+last line is a JSON object: tokens and seconds are medians of steps; GiB are those of tensors in
+sampling and in updates, the most taken from the device (without a GPU: of the whole process) and
+what the dry run counts.
 """
 
 import argparse
@@ -48,15 +52,21 @@ lot.needs_draw = True  # pyrefly: ignore[missing-attribute]
 
 
 def program(response: str, is_truncated: bool) -> str:
-    """Return a program for any response, another for another; see `microcoder.judge.core.extract`."""
+    """Return a program for any response, another for another;
+    see `microcoder.judge.core.extract`.
+    """
     return f"print(sum(map(int, input().split())))  # {zlib.crc32(response.encode())}"
 
 
 class Peaks:
-    """The most memory that tensors held, in sampling and in all else; of the whole process without a GPU."""
+    """The most memory that tensors held, in sampling and in all else;
+    of the whole process without a GPU.
+    """
 
     def __init__(self) -> None:
-        self.phase, self.reserved, self.bytes = "update", 0, {"generate": 0, "update": 0}
+        self.phase = "update"
+        self.reserved = 0
+        self.bytes = {"generate": 0, "update": 0}
 
     def begin(self, phase: str) -> None:
         """Note the peak of what ends here."""
@@ -85,12 +95,17 @@ def make_model(folder: Path, *, tiny: bool) -> None:
 
     texts = (d.statement + d.response for d in generate_chain_demonstrations(num=500, seed=0))
     tokenizer = train_tokenizer(texts, vocab_size=512)
-    shape = {name: value for name, value in KNOWN[NAME].items() if name != "model_type"}
+    shape = {}
+    for name, value in KNOWN[NAME].items():
+        if name != "model_type":
+            shape[name] = value
     if tiny:
         shape |= {**TINY, "intermediate_size": 128, "vocab_size": len(tokenizer)}
     torch.manual_seed(0)
     config = Qwen3Config(
-        **shape, eos_token_id=tokenizer.eos_token_id, pad_token_id=tokenizer.pad_token_id
+        **shape,
+        eos_token_id=tokenizer.eos_token_id,
+        pad_token_id=tokenizer.pad_token_id,
     )
     with torch.device("cuda" if torch.cuda.is_available() else "cpu"):
         model = Qwen3ForCausalLM(config)
@@ -115,7 +130,8 @@ def recipe(model: str, arguments: argparse.Namespace) -> dict[str, str]:
         "rewards.name": f"{Path(__file__).resolve()}:lot",
         "extractor.name": f"{Path(__file__).resolve()}:program",
         "algorithm.masking.kind": "none",
-        # As many updates as asked for, one of them too: the time of an update is measured, not its clip.
+        # As many updates as asked for, one of them too: the time of an update is measured,
+        # not its clip.
         "algorithm.loss.clip_high": "0.2",
         "batch.train_batch_size": str(arguments.problems),
         "batch.ppo_mini_batch_size": str(arguments.mini or arguments.problems),
@@ -142,7 +158,8 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
 
     class Deadline(TrainerCallback):
         def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-            is_whole, is_late = not state.global_step % updates, time.monotonic() > end
+            is_whole = not state.global_step % updates
+            is_late = time.monotonic() > end
             is_last = state.global_step >= updates * (config.num_steps - 1)
             control.should_training_stop = control.should_training_stop or (
                 is_whole and (is_late or is_last)
@@ -157,8 +174,9 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
         run_training(config, run_directory=run.root, observer=Watch(), callbacks=[Deadline()])
     peaks.begin("end")
     rows = run.read_metrics()[1:] or run.read_metrics()
-    assert all(row["optimizer"]["grad_norm"] > 0 for row in rows), "no update to be measured"
-    assert not any(row["outcomes"]["no_code"] for row in rows), "nothing to judge"
+    for row in rows:
+        assert row["optimizer"]["grad_norm"] > 0, "no update to be measured"
+        assert not row["outcomes"]["no_code"], "nothing to judge"
     return {
         "steps": len(run.read_metrics()),
         **{
@@ -208,7 +226,8 @@ def measure(arguments: argparse.Namespace, model: str) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
         "--model", help="a checkpoint folder; left out: random weights of Qwen3-1.7B's shape"
@@ -216,12 +235,18 @@ def main() -> None:
     parser.add_argument("--backend", choices=("vllm", "transformers"))
     parser.add_argument("--steps", type=int, default=10)
     for name, text in (
-        ("--problems", "a step"), ("--samples", "a problem"), ("--limit", "tokens a response"),
-        ("--micro", "responses a pass"), ("--mini", "problems an update; left out: all of a step"),
-    ):  # fmt: skip
+        ("--problems", "a step"),
+        ("--samples", "a problem"),
+        ("--limit", "tokens a response"),
+        ("--micro", "responses a pass"),
+        ("--mini", "problems an update; left out: all of a step"),
+    ):
         parser.add_argument(name, type=int, help=text)
     parser.add_argument(
-        "--minutes", type=float, default=12.0, help="of training; looked at between steps"
+        "--minutes",
+        type=float,
+        default=12.0,
+        help="of training; looked at between steps",
     )
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("keys", nargs="*", metavar="KEY=VALUE", help="other keys of the recipe")

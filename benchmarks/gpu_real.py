@@ -1,22 +1,27 @@
-"""What one GPU shows of real models in fifteen minutes: HumanEval, then MicroCoder-GRPO before and after.
+"""What one GPU shows of real models in fifteen minutes: HumanEval,
+then MicroCoder-GRPO before and after.
 
     python benchmarks/gpu_real.py --model QWEN --other SMOLLM2 --humaneval HumanEval.jsonl.gz \\
         --train train.jsonl --heldout heldout.jsonl --out OUT [--minutes 14]
-    python benchmarks/gpu_real.py --small --model MODEL --humaneval FILE --train FILE --heldout FILE --out OUT
+    python benchmarks/gpu_real.py --small --model MODEL --humaneval FILE --train FILE --heldout FILE
+    --out OUT
         the same, end to end, at a hundredth of the size, on a CPU
 
-In this order, each part by the command that a user types, each printing one JSON line as it ends and writing
-OUT/PART.json, so that what is done stays when time runs out:
+In this order, each part by the command that a user types, each printing one JSON line as it ends
+and writing OUT/PART.json, so that what is done stays when time runs out:
 
     machine          processor, GPU, packages
-    humaneval-NAME   greedy HumanEval of each model: accuracy with its interval, truncated, tokens a second
+    humaneval-NAME   greedy HumanEval of each model: accuracy with its interval, truncated,
+                     tokens a second
     before           the trained model's held-out problems, 4 samples each
-    train            MicroCoder-GRPO, 64 problems x 8 samples, 1,024 tokens, as many steps as fit in its minutes
+    train            MicroCoder-GRPO, 64 problems x 8 samples, 1,024 tokens,
+                     as many steps as fit in its minutes
     after            the same held-out problems by the last checkpoint
     train-unmasked, after-unmasked    the same without a mask, if time is left
 
-A part that does not fit into what is left is left out, aloud. Needed beside `pip install '.[train]'`: vLLM for
-`rollout.backend = "vllm"` (without it transformers samples). Weights travel in pieces: benchmarks/pieces.py.
+A part that does not fit into what is left is left out, aloud. Needed beside `pip install
+'.[train]'`: vLLM for `rollout.backend = "vllm"` (without it transformers samples). Weights travel
+in pieces: benchmarks/pieces.py.
 """
 
 import argparse
@@ -132,7 +137,9 @@ class Session:
 
 
 class MemoryWatch:
-    """The most memory that the GPU had in use while the body ran; without a GPU, that of the processes started."""
+    """The most memory that the GPU had in use while the body ran; without a GPU,
+    that of the processes started.
+    """
 
     def __init__(self, *, has_gpu: bool) -> None:
         self._has_gpu = has_gpu
@@ -157,7 +164,10 @@ class MemoryWatch:
         query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
         while not self._stop.wait(0.5):
             done = subprocess.run(query, capture_output=True, text=True)
-            used = [float(line) for line in done.stdout.split() if line.strip().isdigit()]
+            used = []
+            for line in done.stdout.split():
+                if line.strip().isdigit():
+                    used.append(float(line))
             if used:
                 self.peak_gib = max(self.peak_gib, max(used) / 1024)
 
@@ -170,7 +180,9 @@ def find_gpu() -> str | None:
     except FileNotFoundError:
         return None
     names = done.stdout.strip().splitlines()
-    return names[0] if done.returncode == 0 and names else None
+    if done.returncode == 0 and names:
+        return names[0]
+    return None
 
 
 def describe_machine(gpu: str | None) -> dict[str, Any]:
@@ -190,19 +202,26 @@ def cut_rows(source: Path, target: Path, num: int) -> Path:
 
     opener = gzip.open if source.suffix == ".gz" else open
     with opener(source, "rt", encoding="utf-8") as stream:
-        lines = [line for line in stream if line.strip()]
+        lines = []
+        for line in stream:
+            if line.strip():
+                lines.append(line)
     target.write_text("".join(lines[:num]), encoding="utf-8")
     return target
 
 
 def evaluate(session: Session, part: str, keys: dict[str, str]) -> None:
-    """Run an evaluation by the command line, and report its accuracy, interval, lengths and speed."""
+    """Run an evaluation by the command line, and report its accuracy, interval,
+    lengths and speed.
+    """
     folder = session.out / f"eval-{part}"
     keys = {
         "generation.batch_size": str(session.sizes.batch_size),
         **keys,
     }
-    words = [word for name, value in keys.items() for word in (f"--{name}", value)]
+    words = []
+    for name, value in keys.items():
+        words.extend((f"--{name}", value))
     command = session.command("eval", *words, "--run-dir", str(folder))
     started = time.monotonic()
     failure = run_logged(command, session, part, timeout=max(1.0, session.seconds_left()))
@@ -212,11 +231,10 @@ def evaluate(session: Session, part: str, keys: dict[str, str]) -> None:
         session.report(part, {"failed": failure or "no results", "seconds": round(seconds, 1)})
         return
     results = json.loads(results_file.read_text(encoding="utf-8"))
-    overall = [
-        cell
-        for cell in results["cells"]
-        if cell["platform"] == "all" and cell["difficulty"] == "all" and cell["k"] == 1
-    ]
+    overall = []
+    for cell in results["cells"]:
+        if cell["platform"] == "all" and cell["difficulty"] == "all" and cell["k"] == 1:
+            overall.append(cell)
     num_tokens = (results["mean_tokens"] or 0.0) * results["num_samples"]
     session.report(
         part,
@@ -266,7 +284,9 @@ def evaluate_heldout(session: Session, part: str, model: Path) -> None:
 
 
 def train(session: Session, part: str, *, mask: str, minutes: float) -> Path | None:
-    """Train for some minutes by the command line, report speed and memory, and return the last checkpoint."""
+    """Train for some minutes by the command line, report speed and memory,
+    and return the last checkpoint.
+    """
     sizes = session.sizes
     run = RunDirectory(session.out / part)
     has_vllm = importlib.util.find_spec("vllm") is not None and session.arguments.gpu is not None
@@ -322,7 +342,9 @@ def train(session: Session, part: str, *, mask: str, minutes: float) -> Path | N
 
 
 def describe_speed(session: Session, rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return medians over steps, the first left out where there are more: tokens and products a second, phases."""
+    """Return medians over steps, the first left out where there are more:
+    tokens and products a second, phases.
+    """
     steady = rows[1:] or rows
     config = json.loads((session.arguments.model / "config.json").read_text(encoding="utf-8"))
     parameters = count_parameters(config)
@@ -374,15 +396,23 @@ def render_toml(keys: dict[str, str]) -> str:
 
 
 def run_logged(
-    command: Sequence[str], session: Session, part: str, *, timeout: float
+    command: Sequence[str],
+    session: Session,
+    part: str,
+    *,
+    timeout: float,
 ) -> str | None:
     """Run a command, its output in OUT/PART.log; return None, or why it did not end by itself.
 
-    At the timeout it is asked to stop as by Ctrl-C, which keeps what is done, and killed after a grace.
+    At the timeout it is asked to stop as by Ctrl-C, which keeps what is done,
+    and killed after a grace.
     """
     with (session.out / f"{part}.log").open("wb") as log:
         process = subprocess.Popen(
-            command, stdout=log, stderr=subprocess.STDOUT, env=session.environment
+            command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            env=session.environment,
         )
         try:
             code = process.wait(timeout)
@@ -425,7 +455,8 @@ def run_parts(session: Session) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--model", type=Path, required=True, help="checkpoint folder, trained")
     parser.add_argument("--other", type=Path, help="a second checkpoint folder, evaluated only")
@@ -436,7 +467,10 @@ def main() -> None:
     parser.add_argument("--minutes", type=float, default=14.0, help="of the whole session")
     parser.add_argument("--train-minutes", type=float, default=8.0, help="of the first training")
     parser.add_argument(
-        "--least-minutes", type=float, default=2.0, help="with less left a training is left out"
+        "--least-minutes",
+        type=float,
+        default=2.0,
+        help="with less left a training is left out",
     )
     parser.add_argument(
         "--masks",

@@ -1,14 +1,16 @@
-"""Our verdicts against those of LiveCodeBench's own checker, on what two models answered to LiveCodeBench.
+"""Our verdicts against those of LiveCodeBench's own checker,
+on what two models answered to LiveCodeBench.
 
-    git clone https://github.com/LiveCodeBench/LiveCodeBench
-    tar xf lcb_eval.tar.xz && PYTHONPATH=LiveCodeBench python benchmarks/livecodebench.py lcb_eval [--every 8]
+    git clone https://github.com/LiveCodeBench/LiveCodeBench tar xf lcb_eval.tar.xz &&
+    PYTHONPATH=LiveCodeBench python benchmarks/livecodebench.py lcb_eval [--every 8]
 
-The published submissions hold problems and answers, not tests. Tests are taken from the statements' samples (public)
-and from what the submissions say of failed tests where it is not abridged (hidden), and are written as
-code_generation_lite publishes them, so that our reader is measured too. Both checkers then judge every answer by the
-same file. Every disagreement is printed as one JSON line, with a third opinion: what plain Python prints for every
-test, compared token by token (real numbers to 1e-6). The last line has the sums, `confirmed` being disagreements in
-which plain Python says what we say. Their limit is wall time: run it on a quiet machine.
+The published submissions hold problems and answers, not tests. Tests are taken from the statements'
+samples (public) and from what the submissions say of failed tests where it is not abridged
+(hidden), and are written as code_generation_lite publishes them, so that our reader is measured
+too. Both checkers then judge every answer by the same file. Every disagreement is printed as one
+JSON line, with a third opinion: what plain Python prints for every test, compared token by token
+(real numbers to 1e-6). The last line has the sums, `confirmed` being disagreements in which plain
+Python says what we say. Their limit is wall time: run it on a quiet machine.
 """
 
 import argparse
@@ -61,10 +63,9 @@ def open_submissions(folder: Path) -> Iterator[tuple[dict[str, dict[str, Row]], 
             models[path.name.removesuffix(".json.gz")] = {
                 row["question_id"]: row for row in json.load(file)
             }
-    rows = [
-        publish([answers[name] for answers in models.values()])
-        for name in next(iter(models.values()))
-    ]
+    rows = []
+    for name in next(iter(models.values())):
+        rows.append(publish([answers[name] for answers in models.values()]))
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "test.jsonl")
         path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
@@ -101,27 +102,33 @@ def read_samples(statement: str) -> list[Row]:
         re.findall(r"Sample Input (\d+)\n\n(.*?)(?=\n\nSample|\nSample|\Z)", statement, re.S)
     )
     outputs = dict(re.findall(r"Sample Output (\d+)\n\n?(.*?)(?=\n\n|\Z)", statement, re.S))
-    return [as_stdin(inputs[number], outputs[number]) for number in inputs if number in outputs]
+    samples = []
+    for number in inputs:
+        if number in outputs:
+            samples.append(as_stdin(inputs[number], outputs[number]))
+    return samples
 
 
 def read_calls(row: Row) -> list[Row]:
     """Return LeetCode's examples whose arguments and result are JSON."""
     signature = re.search(r"def \w+\(self,?\s*(.*?)\)\s*(?:->|:)", row["starter_code"], re.S)
-    names = (
-        [part.split(":")[0].strip() for part in re.split(r",\s*(?=\w+\s*:)", signature[1])]
-        if signature
-        else []
-    )
+    if signature:
+        names = [part.split(":")[0].strip() for part in re.split(r",\s*(?=\w+\s*:)", signature[1])]
+    else:
+        names = []
     pattern = r",?\s*".join(rf"{re.escape(name)}\s*=\s*(.*?)" for name in names) + r"\s*\Z"
     tests = []
     for example in re.finditer(
-        r"Input:\s*(.*?)\nOutput:\s*(.*?)(?:\n|\Z)", row["question_content"], re.S
+        r"Input:\s*(.*?)\nOutput:\s*(.*?)(?:\n|\Z)",
+        row["question_content"],
+        re.S,
     ):
         arguments = re.match(pattern, example[1].strip(), re.S)
         try:
-            values = (
-                [json.loads(text.strip()) for text in arguments.groups()] if arguments else None
-            )
+            if arguments:
+                values = [json.loads(text.strip()) for text in arguments.groups()]
+            else:
+                values = None
             wanted = json.loads(example[2].strip())
         except ValueError:
             continue
@@ -132,7 +139,8 @@ def read_calls(row: Row) -> list[Row]:
 
 def read_failed_test(note: Row) -> Row | None:
     """Return the hidden test that a submission says it failed; None where it says too little."""
-    given, wanted = note.get("inputs"), note.get("expected")
+    given = note.get("inputs")
+    wanted = note.get("expected")
     if given is None or wanted is None or ABRIDGED in f"{given}{wanted}":
         return None
     return as_stdin(given, wanted)
@@ -190,7 +198,11 @@ def ask_plain_python(question: Question, code: str) -> bool | None:
     for test in question.load().tests:
         command = [sys.executable, "-c", code]
         done = subprocess.run(
-            command, input=test.input, capture_output=True, text=True, timeout=120
+            command,
+            input=test.input,
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         if not plain_execution.agree(done.stdout.encode(), test.output.encode(), TO_A_MILLIONTH):
             return False
@@ -198,12 +210,15 @@ def ask_plain_python(question: Question, code: str) -> bool | None:
 
 
 def compare(
-    judge: Judge, questions: list[Question], answers: dict[str, Row]
+    judge: Judge,
+    questions: list[Question],
+    answers: dict[str, Row],
 ) -> Iterator[tuple[Verdict, Row]]:
     """Judge one model's answers by both; yield what they say."""
-    codes = [
-        (question, code) for question in questions for code in answers[question.id]["code_list"]
-    ]
+    codes = []
+    for question in questions:
+        for code in answers[question.id]["code_list"]:
+            codes.append((question, code))
     verdicts = judge.judge(
         [Program(code) for _, code in codes], [question.load() for question, _ in codes]
     )
@@ -222,7 +237,8 @@ def compare(
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("folder", type=Path)
     parser.add_argument("--every", type=int, default=1, help="judge every n-th problem only")

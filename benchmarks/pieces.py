@@ -3,8 +3,9 @@
     python benchmarks/pieces.py split CHECKPOINT PIECES [--mib 56]     a file or a folder
     python benchmarks/pieces.py join PIECES CHECKPOINT
 
-A folder of pieces has `pieces.json`: each file's size, SHA-256 and pieces. Joining writes nothing under the target's
-name before every file has its size and digest. A file's pieces are numbered; files that are small stay whole.
+A folder of pieces has `pieces.json`: each file's size, SHA-256 and pieces. Joining writes nothing
+under the target's name before every file has its size and digest. A file's pieces are numbered;
+files that are small stay whole.
 """
 
 import argparse
@@ -114,7 +115,8 @@ def _join_file(pieces: Path, place: Path, name: str, entry: Entry) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("verb", choices=("split", "join"))
     parser.add_argument("source", type=Path)

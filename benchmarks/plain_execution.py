@@ -1,8 +1,10 @@
-"""Submissions run as anybody would run them, OUTSIDE the sandbox: what `contests.py --plain` compares with.
+"""Submissions run as anybody would run them, OUTSIDE the sandbox:
+what `contests.py --plain` compares with.
 
-Nothing here is the evaluator's: `python main.py` and g++, pipes and files, the package's own validator as the format's
-description calls it, and the format's default validator written a second time. The stack is as large as the machine
-allows, as contest judges have it; CPU time is limited by the kernel.
+Nothing here is the evaluator's: `python main.py` and g++, pipes and files, the package's own
+validator as the format's description calls it, and the format's default validator written a second
+time. The stack is as large as the machine allows, as contest judges have it; CPU time is limited by
+the kernel.
 """
 
 import resource
@@ -20,7 +22,8 @@ _CPP = ("g++", "-O2", "-std=gnu++20", "-w")
 _BUILD_SECONDS = 300
 _WALL_FACTOR = 20.0
 """Of the CPU limit: the machine may be busy."""
-_RIGHT, _WRONG = 42, 43
+_RIGHT = 42
+_WRONG = 43
 _CHECKER_SECONDS = 120.0
 
 
@@ -51,7 +54,9 @@ def run_submission(package: Candidate, solution: Solution, *, seconds: float) ->
         validator: list[str] = []
         if package.checker.type == "program":
             validator, complaint = _prepare(
-                folder / "validator", str(package.checker.code), package.checker.language
+                folder / "validator",
+                str(package.checker.code),
+                package.checker.language,
             )
             if not validator:
                 return PlainVerdict("undecided", f"the validator does not build: {complaint}")
@@ -76,12 +81,13 @@ def _prepare(folder: Path, code: str, language: str) -> tuple[list[str], str]:
         timeout=_BUILD_SECONDS,
         text=True,
     )
-    errors = [line for line in built.stderr.splitlines() if "error" in line]
-    return (
-        ([str(folder / "main")], "")
-        if not built.returncode
-        else ([], (errors or ["no message"])[0][:200])
-    )
+    errors = []
+    for line in built.stderr.splitlines():
+        if "error" in line:
+            errors.append(line)
+    if not built.returncode:
+        return ([str(folder / "main")], "")
+    return ([], (errors or ["no message"])[0][:200])
 
 
 def _run_test(
@@ -93,7 +99,9 @@ def _run_test(
     seconds: float,
 ) -> PlainVerdict | None:
     """Return why a test failed, or None."""
-    given, answer, output = folder / "input", folder / "answer", folder / "output"
+    given = folder / "input"
+    answer = folder / "answer"
+    output = folder / "output"
     given.write_text(test.input, newline="")
     answer.write_text(test.output, newline="")
     code, said = _run(command, given, output, seconds, folder)
@@ -103,9 +111,9 @@ def _run_test(
         return PlainVerdict("runtime_error", f"exit code {code}; {said}")
     if not validator:
         is_right = agree(output.read_bytes(), answer.read_bytes(), checker)
-        return (
-            None if is_right else PlainVerdict("wrong_answer", "the default validator refuses it")
-        )
+        if is_right:
+            return None
+        return PlainVerdict("wrong_answer", "the default validator refuses it")
     feedback = folder / "feedback"
     feedback.mkdir(exist_ok=True)
     arguments = [*validator, str(given), str(answer), f"{feedback}/", *checker.arguments]
@@ -118,9 +126,15 @@ def _run_test(
 
 
 def _run(
-    command: list[str], stdin: Path, stdout: Path, seconds: float, folder: Path
+    command: list[str],
+    stdin: Path,
+    stdout: Path,
+    seconds: float,
+    folder: Path,
 ) -> tuple[int | None, str]:
-    """Return exit code (None: killed by the clock, negative: a signal) and the last line of stderr."""
+    """Return exit code (None: killed by the clock, negative:
+    a signal) and the last line of stderr.
+    """
 
     def limit() -> None:
         _, hard = resource.getrlimit(resource.RLIMIT_STACK)
@@ -146,10 +160,13 @@ def _run(
 
 
 def agree(output: bytes, answer: bytes, checker: Checker) -> bool:
-    """Return what the format's default validator says: equal tokens in any letter case, numbers within a tolerance."""
+    """Return what the format's default validator says: equal tokens in any letter case,
+    numbers within a tolerance.
+    """
     if checker.type == "exact":
         return output == answer
-    ours, theirs = output.split(), answer.split()
+    ours = output.split()
+    theirs = answer.split()
     if len(ours) != len(theirs):
         return False
     return all(_tokens_agree(*pair, checker) for pair in zip(ours, theirs, strict=True))
@@ -161,11 +178,10 @@ def _tokens_agree(ours: bytes, theirs: bytes, checker: Checker) -> bool:
     if checker.type != "float":
         return False
     try:
-        found, wanted = float(ours), float(theirs)
+        found = float(ours)
+        wanted = float(theirs)
     except ValueError:
         return False
-    absolute, relative = (
-        checker.absolute or checker.tolerance or 0.0,
-        checker.relative or checker.tolerance or 0.0,
-    )
+    absolute = checker.absolute or checker.tolerance or 0.0
+    relative = checker.relative or checker.tolerance or 0.0
     return abs(found - wanted) <= max(absolute, relative * abs(wanted))

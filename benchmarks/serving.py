@@ -1,16 +1,18 @@
-"""What the service does under load and what HTTP costs: `python benchmarks/serving.py [load|overhead]`.
+"""What the service does under load and what HTTP costs:
+`python benchmarks/serving.py [load|overhead]`.
 
-`load` starts `microcoder serve` and has clients ask it without a pause, with programs whose verdicts are
-known; one JSON object every few seconds and one at the end:
+`load` starts `microcoder serve` and has clients ask it without a pause, with programs whose
+verdicts are known; one JSON object every few seconds and one at the end:
 
     python benchmarks/serving.py load --clients 200 --seconds 120 --kill-every 5
 
-`wrong`: answers that say something else about a program; `lost`: requests that got no answer; `refused`: answers 429,
-which are sent again after the wait they state; `memory_mib`: what the service and its sandboxes hold (proportional set
-size). With `--kill-every` a process of a sandbox is killed that often.
+`wrong`: answers that say something else about a program; `lost`: requests that got no answer;
+`refused`: answers 429, which are sent again after the wait they state; `memory_mib`: what the
+service and its sandboxes hold (proportional set size). With `--kill-every` a process of a sandbox
+is killed that often.
 
-`overhead` judges batches of 64 programs in this process and over HTTP in turn, with as many workers, and prints the
-median of each and the ratio:
+`overhead` judges batches of 64 programs in this process and over HTTP in turn, with as many
+workers, and prints the median of each and the ratio:
 
     python benchmarks/serving.py overhead --rounds 15
 """
@@ -166,7 +168,9 @@ async def kill_now_and_then(pid: int, every: float, tally: Tally) -> None:
 async def load(
     url: str, pid: int, *, clients: int, seconds: float, kill_every: float
 ) -> dict[str, Any]:
-    tally, memory, started = Tally(), [], time.monotonic()
+    tally = Tally()
+    memory = []
+    started = time.monotonic()
     beside = [asyncio.ensure_future(watch(pid, tally, started, memory))]
     if kill_every:
         beside.append(asyncio.ensure_future(kill_now_and_then(pid, kill_every, tally)))
@@ -202,16 +206,17 @@ def measure_overhead(url: str, *, workers: int, rounds: int) -> dict[str, Any]:
     with Judge(workers=workers) as judge, JudgeClient(url) as client:
         for number in range(rounds + 2):
             for name, judging in (("in_process", judge), ("http", client)):
-                sources = [
-                    f"{SOURCES['right']}# {name} {number} {index}\n" for index in range(BATCH_SIZE)
-                ]
+                sources = []
+                for index in range(BATCH_SIZE):
+                    sources.append(f"{SOURCES['right']}# {name} {number} {index}\n")
                 started = time.perf_counter()
                 verdicts: list[Verdict] = judging.judge(
                     [Program(source) for source in sources], [problem] * BATCH_SIZE
                 )
                 if number >= 2:
                     seconds[name].append(time.perf_counter() - started)
-                assert all(verdict.is_accepted for verdict in verdicts)
+                for verdict in verdicts:
+                    assert verdict.is_accepted
     middle = {name: statistics.median(values) for name, values in seconds.items()}
     return {
         "programs": BATCH_SIZE,
@@ -226,16 +231,23 @@ def measure_overhead(url: str, *, workers: int, rounds: int) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("what", choices=["load", "overhead"])
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--seconds", type=float, default=120)
     parser.add_argument(
-        "--kill-every", type=float, default=0, help="seconds between kills of a sandbox; 0: none"
+        "--kill-every",
+        type=float,
+        default=0,
+        help="seconds between kills of a sandbox; 0: none",
     )
     parser.add_argument(
-        "--max-queued", type=int, default=1024, help="what the service takes at most"
+        "--max-queued",
+        type=int,
+        default=1024,
+        help="what the service takes at most",
     )
     parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--rounds", type=int, default=15)

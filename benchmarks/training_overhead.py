@@ -2,11 +2,12 @@
 
     python benchmarks/training_overhead.py [--steps 5] [--rounds 2]
 
-Three trainers run the micro lab's recipe in turns (a b c c b a ...), each in a process of its own: TRL's GRPOTrainer;
-the same with our frugal sampling and loss, which leave out idle work; and ours, with masks, diversity, metrics and
-rollout files on top of that. All sample the same responses: the learning rate is next to nothing. Compared is the CPU
-time of the training process, which a busy machine disturbs less than wall time; programs are judged in other processes.
-One JSON object: medians of seconds a step, and what ours takes more than each other, step by step.
+Three trainers run the micro lab's recipe in turns (a b c c b a ...), each in a process of its own:
+TRL's GRPOTrainer; the same with our frugal sampling and loss, which leave out idle work; and ours,
+with masks, diversity, metrics and rollout files on top of that. All sample the same responses: the
+learning rate is next to nothing. Compared is the CPU time of the training process, which a busy
+machine disturbs less than wall time; programs are judged in other processes. One JSON object:
+medians of seconds a step, and what ours takes more than each other, step by step.
 """
 
 import argparse
@@ -49,7 +50,8 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
         "checkpoint.every_steps": "1000",
     }
     config = load_config(TrainConfig, [RECIPE], overrides)
-    batches, tasks = cut_batches(config, num_processes=1), load_tasks(config)
+    batches = cut_batches(config, num_processes=1)
+    tasks = load_tasks(config)
     policy = load_policy(config, observer=Observer())
     marks: list[tuple[float, float]] = []
 
@@ -62,7 +64,12 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
         arguments = build_arguments(config, batches, output_dir=Path(folder) / "scratch")
         if trainer_name == "ours":
             inputs = EngineInputs(
-                config, policy, tasks, judge, RunDirectory(Path(folder)), Observer()
+                config,
+                policy,
+                tasks,
+                judge,
+                RunDirectory(Path(folder)),
+                Observer(),
             )
             trainer: GRPOTrainer = build_trainer(inputs, RunClock())
         else:
@@ -71,20 +78,21 @@ def run_steps(trainer_name: str, num_steps: int) -> list[tuple[float, float]]:
             def reward(
                 completions: list[Any], problem_id: list[str], **_: Any
             ) -> list[float | None]:
-                programs = [
-                    extract_program(c[0]["content"], is_truncated=False) for c in completions
-                ]
+                programs = []
+                for c in completions:
+                    programs.append(extract_program(c[0]["content"], is_truncated=False))
                 return score_verdicts(
                     judge.judge(programs, [problems[name] for name in problem_id])
                 )
 
-            rows = [
-                {
-                    "prompt": [{"role": "user", "content": task.prompt.text}],
-                    "problem_id": task.problem.id,
-                }
-                for task in tasks.train
-            ]
+            rows = []
+            for task in tasks.train:
+                rows.append(
+                    {
+                        "prompt": [{"role": "user", "content": task.prompt.text}],
+                        "problem_id": task.problem.id,
+                    }
+                )
             order = order_problems(
                 len(rows),
                 num_steps=num_steps,
@@ -123,11 +131,10 @@ def main() -> None:
     for name in TRAINERS:
         steps = [step for steps in seconds[name] for step in steps]
         cpu, wall = (median(step[kind] for step in steps) for kind in (0, 1))
-        more = [
-            ours[0] / theirs[0] - 1
-            for ours_steps, their_steps in zip(seconds["ours"], seconds[name], strict=True)
-            for ours, theirs in zip(ours_steps, their_steps, strict=True)
-        ]
+        more = []
+        for ours_steps, their_steps in zip(seconds["ours"], seconds[name], strict=True):
+            for ours, theirs in zip(ours_steps, their_steps, strict=True):
+                more.append(ours[0] / theirs[0] - 1)
         spread = {"ours_more": median(more), "least": min(more), "most": max(more)}
         found[name] = {"cpu_seconds": cpu, "wall_seconds": wall, **spread}
     print(json.dumps(found))

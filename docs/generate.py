@@ -1,6 +1,8 @@
-"""Write reference.md (keys, metrics, folders) and commands.md from the code, and the pages of benchmarks/figures.json.
+"""Write reference.md (keys, metrics, folders) and commands.md from the code,
+and the pages of benchmarks/figures.json.
 
-A number in any other page that counts what the code or a file of data holds has a mark behind it, and is filled in:
+A number in any other page that counts what the code or a file of data holds has a mark behind it,
+and is filled in:
 
     Rows of 23<!-- count: formats --> formats are read.
 
@@ -42,7 +44,10 @@ def render_reference() -> str:
     lines = [
         "# Keys, files and metrics",
         "",
-        "Every key of a recipe, an evaluation and a corpus; every file of a run. Written by `make docs` from the code.",
+        (
+            "Every key of a recipe, an evaluation and a corpus; every file of a run. Written "
+            "by `make docs` from the code."
+        ),
         "",
         "## Recipe keys",
         "",
@@ -114,9 +119,9 @@ def _code(default: str) -> str:
 def _attributes(noun: type) -> list[str]:
     """List a dataclass's fields with the docstrings under them."""
     meanings = attribute_docstrings(noun)
-    rows = [
-        f"| `{field.name}` | {meanings.get(field.name, '')} |" for field in dataclasses.fields(noun)
-    ]
+    rows = []
+    for field in dataclasses.fields(noun):
+        rows.append(f"| `{field.name}` | {meanings.get(field.name, '')} |")
     return ["| field | meaning |", "| --- | --- |", *rows]
 
 
@@ -130,7 +135,10 @@ _COUNTED = re.compile(r"[\d,]+(?=<!-- count: ([a-z ]+) -->)")
 
 _TOLD = re.compile(r"(<!-- (effect|verdict): (\w+) -->).*?(<!-- end -->)", re.DOTALL)
 _JUDGED = re.compile(
-    r"^- \*\*(\w+)\*\* ([a-z, ]+?)(?:, ([+-][^:]*))?: [^.]*\.(?: ([^.]*at least \d+ are needed)\.)?",
+    (
+        r"^- \*\*(\w+)\*\* ([a-z, ]+?)(?:, ([+-][^:]*))?: [^.]*\.(?: ([^.]*at least \d+ are "
+        r"needed)\.)?"
+    ),
     re.MULTILINE,
 )
 """A claim's line on the page of its study: its id, verdict, effect, and what a verdict lacks."""
@@ -148,7 +156,9 @@ def read_claims() -> dict[tuple[str, str], str]:
 
 
 def fill_counts(text: str) -> str:
-    """Return a page with its marked numbers filled in; KeyError for a mark of something that is not known."""
+    """Return a page with its marked numbers filled in;
+    KeyError for a mark of something that is not known.
+    """
     counted = _COUNTED.sub(lambda found: f"{COUNTS[found[1]]:,}", text)
     return _TOLD.sub(lambda found: found[1] + read_claims()[found[2], found[3]] + found[4], counted)
 

@@ -27,7 +27,9 @@ _PAGES: list[Page] = []
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
-    """Add the repository's files that pages link to, as text under repository/: links then work offline."""
+    """Add the repository's files that pages link to, as text under repository/:
+    links then work offline.
+    """
     _PAGES.clear()
     for page in list(files.documentation_pages()):
         for _, target in _LINK.findall(page.content_string):
@@ -54,7 +56,8 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Write equations as MathML, which browsers show by themselves; those of their own line scroll where they are wide.
+    """Write equations as MathML, which browsers show by themselves;
+    those of their own line scroll where they are wide.
 
     A header without text is read out as nothing, so it becomes a cell.
     """
@@ -69,7 +72,9 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 
 
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
-    """Load from the site itself what the offline plugin loads from a server; name the search for readers of screens."""
+    """Load from the site itself what the offline plugin loads from a server;
+    name the search for readers of screens.
+    """
     return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url)).replace(
         *_NAMED_SEARCH
     )
@@ -87,7 +92,9 @@ def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
 
 
 def on_post_build(config: MkDocsConfig) -> None:
-    """Write llms.txt (https://llmstxt.org): every page with its first sentence, beside the pages' Markdown."""
+    """Write llms.txt (https://llmstxt.org): every page with its first sentence,
+    beside the pages' Markdown.
+    """
     lines = [f"# {config.site_name}", "", f"> {config.site_description}", ""]
     section = None
     for page in sorted(
@@ -105,11 +112,15 @@ def on_post_build(config: MkDocsConfig) -> None:
 
 
 def _outside(source: str, target: str) -> str | None:
-    """Return where in the repository a link of a page leads to, or None where that is inside docs/ or elsewhere."""
+    """Return where in the repository a link of a page leads to,
+    or None where that is inside docs/ or elsewhere.
+    """
     if "://" in target or target.startswith(("mailto:", "/")):
         return None
     path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(source), target))
-    return None if path.startswith(("docs/", "..")) or not (ROOT / path).exists() else path
+    if path.startswith(("docs/", "..")) or not (ROOT / path).exists():
+        return None
+    return path
 
 
 def _address(path: str) -> str:

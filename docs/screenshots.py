@@ -1,4 +1,6 @@
-"""Take the README's pictures after `make demo`: `python docs/screenshots.py runs/demo runs/demo-*` (needs Chromium)."""
+"""Take the README's pictures after `make demo`:
+`python docs/screenshots.py runs/demo runs/demo-*` (needs Chromium).
+"""
 
 import subprocess
 import sys
@@ -22,7 +24,9 @@ _SIZE = "--window-size=1100,900"
 
 
 def main(run: Path, *against: Path) -> None:
-    """Picture the report, and the viewer on a wrong answer of the last step that others of its group got right."""
+    """Picture the report, and the viewer on a wrong answer of the last step that others of its
+    group got right.
+    """
     with tempfile.TemporaryDirectory() as folder:
         write_bundle(open_collection([run]), Path(folder))
         last = max((run / "rollouts").glob("step_*.parquet"))
@@ -39,7 +43,9 @@ def main(run: Path, *against: Path) -> None:
 
 def _picture(address: str, target: Path) -> None:
     subprocess.run(
-        [*_CHROMIUM, _SIZE, f"--screenshot={target}", address], check=True, capture_output=True
+        [*_CHROMIUM, _SIZE, f"--screenshot={target}", address],
+        check=True,
+        capture_output=True,
     )
     Image.open(target).convert("P", palette=Image.Palette.ADAPTIVE, colors=64).save(
         target, optimize=True

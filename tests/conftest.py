@@ -13,12 +13,15 @@ from hypothesis import HealthCheck, settings
 # A busy machine is slow, not wrong: no test is decided by the clock.
 settings.register_profile("microcoder", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("microcoder")
-# Where this was started in the background of a script, SIGINT is ignored, and would be by what the tests start.
+# Where this was started in the background of a script, SIGINT is ignored,
+# and would be by what the tests start.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-# On a busy machine Ray takes what is slow to answer for dead, and ends the process that it runs in for it.
+# On a busy machine Ray takes what is slow to answer for dead,
+# and ends the process that it runs in for it.
 for name in ("RAY_health_check_timeout_ms", "RAY_grpc_keepalive_timeout_ms"):
     os.environ.setdefault(name, "120000")
-# What is imported and collected lives to the end: to look through it again and again took a third of the collection.
+# What is imported and collected lives to the end:
+# to look through it again and again took a third of the collection.
 gc.disable()
 
 
@@ -64,7 +67,9 @@ def pytest_runtestloop() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def shared_cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder that all workers of this session share; what is built in it guards itself with a lock."""
+    """A folder that all workers of this session share;
+    what is built in it guards itself with a lock.
+    """
     base = tmp_path_factory.getbasetemp()
     cache = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "cache"
     cache.mkdir(exist_ok=True)
@@ -79,7 +84,9 @@ def tiny_hidden_size() -> int:
 
 @pytest.fixture(scope="session")
 def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
-    """A Hugging Face folder of a tiny Qwen3 that answers the easiest problems now and then, in some ten seconds."""
+    """A Hugging Face folder of a tiny Qwen3 that answers the easiest problems now and then,
+    in some ten seconds.
+    """
     import torch
 
     from microcoder.train.recipe.recipe import WarmStartConfig
@@ -100,7 +107,9 @@ def tiny_checkpoint(shared_cache: Path, tiny_hidden_size: int) -> Path:
 
 @pytest.fixture(scope="module")
 def two_nodes() -> Iterator[Any]:
-    """A Ray cluster of two nodes with a processor each, whose processes can import what lies beside the tests."""
+    """A Ray cluster of two nodes with a processor each,
+    whose processes can import what lies beside the tests.
+    """
     ray = pytest.importorskip("ray")
     from ray.cluster_utils import Cluster
 
@@ -110,7 +119,8 @@ def two_nodes() -> Iterator[Any]:
         patch.setenv("PYTHONPATH", str(Path(__file__).parents[1]), prepend=os.pathsep)
         allow_slow_start(os.environ)
         nodes = Cluster(
-            initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+            initialize_head=True,
+            head_node_args={"num_cpus": 1, "include_dashboard": False},
         )
         nodes.add_node(num_cpus=1)
         ray.init(address=nodes.address, log_to_driver=False, configure_logging=False)

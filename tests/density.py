@@ -1,7 +1,8 @@
-"""How dense code is to read, in figures: `python tests/density.py FOLDER...` prints them side by side.
+"""How dense code is to read, in figures:
+`python tests/density.py FOLDER...` prints them side by side.
 
-Tokens a line and long lines move with the formatter. The rest does not: how much branching is inside
-expressions, and how often a line does what two could say.
+Tokens a line and long lines move with the formatter. The rest does not: how much branching is
+inside expressions, and how often a line does what two could say.
 """
 
 import ast

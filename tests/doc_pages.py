@@ -1,4 +1,6 @@
-"""Pages of Markdown taken apart: fenced blocks, links, headings; and a tutorial's blocks done as a reader would."""
+"""Pages of Markdown taken apart: fenced blocks, links, headings;
+and a tutorial's blocks done as a reader would.
+"""
 
 import io
 import os
@@ -57,14 +59,16 @@ def links_of(text: str) -> Iterator[str]:
 def anchors_of(text: str) -> set[str]:
     """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.*?)(?: \{#([\w-]+)\})?$", _FENCE.sub("", text), re.MULTILINE)
-    return {
-        name or re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words.lower()).strip())
-        for words, name in headings
-    }
+    anchors = set()
+    for words, name in headings:
+        anchors.add(name or re.sub(r"\s+", "-", re.sub(r"[^\w\s-]", "", words.lower()).strip()))
+    return anchors
 
 
 def stand_in(name: str, checkpoint: Path, hub: Path) -> dict[str, str]:
-    """Put a checkpoint into a cache of the Hugging Face Hub under a model's name; return what makes it be found."""
+    """Put a checkpoint into a cache of the Hugging Face Hub under a model's name;
+    return what makes it be found.
+    """
     repo = hub / "hub" / f"models--{name.replace('/', '--')}"
     shutil.copytree(checkpoint, repo / "snapshots" / "0")
     (repo / "refs").mkdir()
@@ -82,20 +86,33 @@ def shell(variables: Variables | None = None) -> dict[str, str]:
 
 
 def type_in(
-    text: str, folder: Path, variables: Variables | None = None, *, errors: int = subprocess.PIPE
+    text: str,
+    folder: Path,
+    variables: Variables | None = None,
+    *,
+    errors: int = subprocess.PIPE,
 ) -> str:
     """Type a command as a reader does, see that it succeeds, and return what it prints."""
     command = ["bash", "-e", "-o", "pipefail", "-c", text]
-    here, pipe = shell(variables), subprocess.PIPE
+    here = shell(variables)
+    pipe = subprocess.PIPE
     done = subprocess.run(
-        command, cwd=folder, env=here, text=True, stdout=pipe, stderr=errors, check=False
+        command,
+        cwd=folder,
+        env=here,
+        text=True,
+        stdout=pipe,
+        stderr=errors,
+        check=False,
     )
     assert done.returncode == 0, f"{text}\n{done.stdout[-4000:]}{(done.stderr or '')[-3000:]}"
     return done.stdout
 
 
 def run_here(text: str, folder: Path) -> str:
-    """Run `python FILE`, `microcoder ...` and `cat FILE` in this process; return what they print."""
+    """Run `python FILE`, `microcoder ...` and `cat FILE` in this process;
+    return what they print.
+    """
     with chdir(folder), redirect_stdout(io.StringIO()) as printed, redirect_stderr(printed):
         for command, *words in map(shlex.split, text.strip().splitlines()):
             if command == "python":
@@ -116,11 +133,13 @@ def do_tutorial(
     more: Variables | None = None,
     is_here: bool = False,
 ) -> str:
-    """Write a tutorial's files and type its commands in a folder; hold what they print to what the page shows.
+    """Write a tutorial's files and type its commands in a folder;
+    hold what they print to what the page shows.
 
-    A block with a title is a file, a block `console` is typed, a block `text` after it is what comes: a line of it is
-    found in the output in order, with … for anything. `more` adds options to a command that names a word; `is_here`
-    runs them in this process, which has imported what is large.
+    A block with a title is a file, a block `console` is typed, a block `text` after it is what
+    comes: a line of it is found in the output in order, with … for anything. `more` adds options to
+    a command that names a word; `is_here` runs them in this process, which has imported what is
+    large.
     """
     output = everything = ""
     for block in blocks_of(page.read_text(encoding="utf-8")):
@@ -129,14 +148,14 @@ def do_tutorial(
         elif block.language == "console":
             options = "".join(end for word, end in (more or {}).items() if word in block.text)
             text = block.text.rstrip() + options
-            output = (
-                run_here(text, folder)
-                if is_here
-                else type_in(text, folder, environment, errors=subprocess.STDOUT)
-            )
+            if is_here:
+                output = run_here(text, folder)
+            else:
+                output = type_in(text, folder, environment, errors=subprocess.STDOUT)
             everything += output
         elif block.language == "text":
-            lines, told = iter(output.splitlines()), f"what came:\n{output}"
+            lines = iter(output.splitlines())
+            told = f"what came:\n{output}"
             for shown in block.text.splitlines():
                 pattern = ".*".join(re.escape(part.strip()) for part in shown.split("…"))
                 assert any(re.search(pattern, line) for line in lines), (

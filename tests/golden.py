@@ -1,9 +1,11 @@
-"""What the project does, as short values by name: `make golden` says which part of what moved, UPDATE=1 writes anew.
+"""What the project does, as short values by name: `make golden` says which part of what moved,
+UPDATE=1 writes anew.
 
-For changes that should change nothing: each part runs real code, from comparisons to a trained run, and gives a value a
-name; what programs come to is for the suites of tests/judge. The values of the last agreed state are in `golden.json`.
-They depend on no time, memory, place, address or name of a module. Those of trained weights depend on versions and
-processor: such parts name what they depend on, and are left out, aloud, where it is another or is not installed.
+For changes that should change nothing: each part runs real code, from comparisons to a trained run,
+and gives a value a name; what programs come to is for the suites of tests/judge. The values of the
+last agreed state are in `golden.json`. They depend on no time, memory, place, address or name of a
+module. Those of trained weights depend on versions and processor: such parts name what they depend
+on, and are left out, aloud, where it is another or is not installed.
 """
 
 import argparse
@@ -57,13 +59,15 @@ def run_parts(
     names: Sequence[str], made_with: Mapping[str, Mapping[str, str]]
 ) -> dict[str, Values]:
     """Run parts and say what each cost; leave out, aloud, what this machine cannot compare."""
-    versions, found = find_versions(), {}
+    versions = find_versions()
+    found = {}
     for name in names:
         make, _ = PARTS[name]
         made = made_with.get(name, {})
-        others = [
-            f"{key} {made[key]}, here {versions[key]}" for key in made if made[key] != versions[key]
-        ]
+        others = []
+        for key in made:
+            if made[key] != versions[key]:
+                others.append(f"{key} {made[key]}, here {versions[key]}")
         start = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="golden-") as folder:
             try:
@@ -83,7 +87,9 @@ def main_golden() -> int:
     """Compare, or write, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument(
-        "--write", action="store_true", help="write the pack anew; a part that is skipped stays"
+        "--write",
+        action="store_true",
+        help="write the pack anew; a part that is skipped stays",
     )
     parser.add_argument(
         "--only",
@@ -107,11 +113,10 @@ def main_golden() -> int:
         PACK.write_text(json.dumps(pack, indent=0, sort_keys=True) + "\n")
         print(f"{len(moved)} values written to {PACK.name}")
         return 0
-    same = (
-        "every value is as it was"
-        if len(found) == len(options.only)
-        else "every value that was compared is as it was"
-    )
+    if len(found) == len(options.only):
+        same = "every value is as it was"
+    else:
+        same = "every value that was compared is as it was"
     print(f"{len(moved)} values moved" if moved else same)
     return 1 if moved else 0
 

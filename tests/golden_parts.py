@@ -48,7 +48,10 @@ def compare_pairs(_: Path) -> Values:
     for checker, output, expected in (*((c, o, e) for c, _, o, e in PAIRS), *table):
         comparison = compare_output(output, expected, checker)
         options = checker.model_dump_json(exclude_defaults=True)
-        name = f"{shorten(repr(output))} for {shorten(repr(expected))} {options if options != '{}' else ''}".strip()
+        name = (
+            f"{shorten(repr(output))} for {shorten(repr(expected))} "
+            f"{options if options != '{}' else ''}"
+        ).strip()
         verdict = "right" if comparison.accepted else "wrong"
         found[name] = shorten(f"{verdict} {comparison.method} {comparison.detail}")
     return found
@@ -56,7 +59,10 @@ def compare_pairs(_: Path) -> Values:
 
 def list_yardstick(_: Path) -> Values:
     """The cases of `microcoder audit-judge`; what those of fidelity do is a part of its own."""
-    cases = [case for suite in STORED if suite != "fidelity" for case in load_suite(suite)]
+    cases = []
+    for suite in STORED:
+        if suite != "fidelity":
+            cases.extend(load_suite(suite))
     return {f"{case.suite} {case.title}": digest(repr(case)) for case in cases}
 
 
@@ -94,11 +100,9 @@ def read_formats(_: Path) -> Values:
         found[f"published {name}"] = digest(read_problem(published.row).model_dump(mode="json"))
 
     def say(row: Any) -> str:
-        return (
-            f"{row.reason}: {shorten(row.detail)}"
-            if isinstance(row, Rejection)
-            else digest(row.model_dump_json())
-        )
+        if isinstance(row, Rejection):
+            return f"{row.reason}: {shorten(row.detail)}"
+        return digest(row.model_dump_json())
 
     for name, places in MUST_HAVE.items():
         for wrong in (None, 7, [7], "half \ud800"):
@@ -112,17 +116,18 @@ def read_formats(_: Path) -> Values:
 
 
 def build_corpus(folder: Path) -> Values:
-    """A corpus of eighteen rows through every step: each file, each row of it, each field of a row."""
+    """A corpus of eighteen rows through every step: each file, each row of it,
+    each field of a row.
+    """
     from tests.data.test_build import build, write_recipe
 
     recipe = write_recipe(folder)
     recipe.write_text(recipe.read_text().replace(f"{folder}/", ""))
     with chdir(folder):
         said = build(Path(recipe.name))
-    found = {
-        f"step {step['step']}": json.dumps(without_measures(step), sort_keys=True)
-        for step in said["steps"]
-    }
+    found = {}
+    for step in said["steps"]:
+        found[f"step {step['step']}"] = json.dumps(without_measures(step), sort_keys=True)
     for path in sorted((folder / "corpus").rglob("*")):
         name = path.relative_to(folder / "corpus").as_posix()
         if not path.is_file() or name.startswith(".work"):
@@ -202,7 +207,9 @@ def train_trl(folder: Path) -> Values:
     import torch
 
     torch.set_num_threads(1)
-    words = [word for key, value in SMALL.items() for word in (f"--{key}", value)]
+    words = []
+    for key, value in SMALL.items():
+        words.extend((f"--{key}", value))
     warm_model()
     with chdir(MODELS.name), redirect_stdout(io.StringIO()), redirect_stderr(io.StringIO()):
         main(
@@ -272,7 +279,9 @@ QUESTIONS = (
 
 
 def view(folder: Path) -> Values:
-    """The viewer over a training, an unfinished one, an evaluation and verdicts: its index, its answers."""
+    """The viewer over a training, an unfinished one, an evaluation and verdicts: its index,
+    its answers.
+    """
     from tests.view.parts.viewer_runs import (
         serving,
         write_evaluation,
@@ -295,11 +304,10 @@ def view(folder: Path) -> Values:
         for question in QUESTIONS:
             answer = httpx.get(f"http://127.0.0.1:{server.server_address[1]}{question}", timeout=60)
             kind = answer.headers["Content-Type"].partition(";")[0]
-            text = (
-                answer.content
-                if kind == "application/octet-stream"
-                else steady(answer.text, folder)
-            )
+            if kind == "application/octet-stream":
+                text = answer.content
+            else:
+                text = steady(answer.text, folder)
             found[f"GET {question}"] = f"{answer.status_code} {kind} {digest(text)}"
     return found
 

@@ -1,4 +1,6 @@
-"""What the golden pack's parts are made of: short values, texts without what differs between machines, differences."""
+"""What the golden pack's parts are made of: short values,
+texts without what differs between machines, differences.
+"""
 
 import hashlib
 import json
@@ -37,7 +39,9 @@ def shorten(text: str) -> str:
 
 
 def steady(text: str, *places: Path | str) -> str:
-    """Return a text without what differs between machines and versions: places, ports, addresses, modules."""
+    """Return a text without what differs between machines and versions: places, ports, addresses,
+    modules.
+    """
     for place in sorted(map(str, (*places, ROOT, Path.home())), key=len, reverse=True):
         text = text.replace(place, "PLACE")
     text = re.sub(rf"{re.escape(tempfile.gettempdir())}/[\w.-]+", "TEMPORARY", text)
@@ -51,27 +55,29 @@ def steady(text: str, *places: Path | str) -> str:
 def without_measures(value: Any) -> Any:
     """Return a record without what was measured on this machine."""
     if isinstance(value, Mapping):
-        return {
-            key: without_measures(one)
-            for key, one in value.items()
-            if not _MEASURED.search(str(key))
-        }
+        kept = {}
+        for key, one in value.items():
+            if not _MEASURED.search(str(key)):
+                kept[key] = without_measures(one)
+        return kept
     return [without_measures(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def flatten(value: Any, name: str) -> Values:
     """Return the leaves of a record under dotted names."""
     if isinstance(value, Mapping) and value:
-        return {
-            key: leaf
-            for part in value
-            for key, leaf in flatten(value[part], f"{name}.{part}").items()
-        }
+        leaves = {}
+        for part in value:
+            for key, leaf in flatten(value[part], f"{name}.{part}").items():
+                leaves[key] = leaf
+        return leaves
     return {name: shorten(json.dumps(value, sort_keys=True, default=str))}
 
 
 def compare_packs(old: Mapping[str, Values], new: Mapping[str, Values]) -> list[str]:
-    """Return a line for every value that moved, is gone or is new, in the parts that the new pack has."""
+    """Return a line for every value that moved, is gone or is new,
+    in the parts that the new pack has.
+    """
     lines = []
     for part, values in new.items():
         before = old.get(part, {})

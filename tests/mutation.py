@@ -1,7 +1,8 @@
-"""Mutants of a module of ours, and whether its tests notice: `python mutation.py MODULE TEST...`, mutants on stdin.
+"""Mutants of a module of ours, and whether its tests notice: `python mutation.py MODULE TEST...`,
+mutants on stdin.
 
-Each mutant is tested in a fork of this process, where what is large to import is imported already, and stands in the
-module's place from the first import on. Files are not changed.
+Each mutant is tested in a fork of this process, where what is large to import is imported already,
+and stands in the module's place from the first import on. Files are not changed.
 """
 
 import json
@@ -16,7 +17,9 @@ SECONDS = 120
 
 
 def exit_code(module: str, tests: list[str], source: str) -> int:
-    """Return pytest's exit code, or a signal's number below zero, with this source in place of the module's own."""
+    """Return pytest's exit code, or a signal's number below zero,
+    with this source in place of the module's own.
+    """
     if child := os.fork():
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
     import pytest

@@ -25,10 +25,8 @@ _TEXT = "s = '<think>'\nprint(s, '</think>')\n"
 _SOLVE = "def solve(n):\n    return n + 1\n"
 _BRANCH = "if int(input()):\n   print(1)\n"
 _DRAFT = f"```python\n{_SOLVE}\nprint(solve(int(input())))\n```"
-_METHOD, _OPENS_FINAL = (
-    "class Solution:\n    f = ListNode\n",
-    "<|end|><|start|>assistant<|channel|>final<|message|>",
-)
+_METHOD = "class Solution:\n    f = ListNode\n"
+_OPENS_FINAL = "<|end|><|start|>assistant<|channel|>final<|message|>"
 _THINKING = {f"<{tag}>": f"</{tag}>" for tag in ("THINK", "thinking", "seed:think", "mm:think")}
 _THINKING |= {
     "[THINK]": "[/THINK]",
@@ -36,14 +34,15 @@ _THINKING |= {
     "<|begin_of_thought|>": "<|end_of_thought|>",
 }
 _THINKING |= {"<|channel|>analysis<|message|>": _OPENS_FINAL, "analysis": "assistantfinal"}
-_ADD, _MAIN = "    def add(self, n):\n        return n + 1\n", "def main():\n    print(input())\n"
-_CLASS, _BROKEN, _ENDS = f"class Solution:\n{_ADD}", "print(  # </think>\n", '"""\n</think>\n"""\n'
+_ADD = "    def add(self, n):\n        return n + 1\n"
+_MAIN = "def main():\n    print(input())\n"
+_CLASS = f"class Solution:\n{_ADD}"
+_BROKEN = "print(  # </think>\n"
+_ENDS = '"""\n</think>\n"""\n'
 _MAP = f"# ..#\n# ...#\n{CODE}"
-_G, _OS, _QUOTES_FENCE = (
-    "def g():\n    pass\n",
-    "import os\nprint(os.read(0, 9))\n",
-    "x = '''\n```\n'''\n",
-)
+_G = "def g():\n    pass\n"
+_OS = "import os\nprint(os.read(0, 9))\n"
+_QUOTES_FENCE = "x = '''\n```\n'''\n"
 
 
 def _indent(code: str, by: str) -> str:

@@ -1,4 +1,6 @@
-"""Responses whose fence the prompt opened, that go on into made-up turns, or that hold special tokens."""
+"""Responses whose fence the prompt opened, that go on into made-up turns,
+or that hold special tokens.
+"""
 
 from typing import Final
 
@@ -55,7 +57,9 @@ PREFILLED: Final[dict[str, tuple[str, str]]] = {
     "a made-up turn behind it": (f"{CODE}```<|eot_id|>user\n\nAnd?{_OTHER}", CODE),
     "thinking before it": (f"<think>Hm.</think>\n{CODE}```\nDone.", CODE),
 }
-"""What follows the program -> a response whose opening fence stands in the prompt, and the program."""
+"""What follows the program -> a response whose opening fence stands in the prompt,
+and the program.
+"""
 
 _TURNS = {
     "ChatML": "<|im_end|>\n<|im_start|>user\nNow add one.<|im_end|>\n<|im_start|>assistant\n",
@@ -95,7 +99,9 @@ _TURNS = {
     "Zephyr": "</s>\n<|user|>\nAdd one.</s>\n<|assistant|>\n",
     "Vicuna": "</s>USER: Add one. ASSISTANT: ",
     "Vicuna without its end": "\nUSER: Add one.\nASSISTANT: ",
-    "thinking anew": "<|im_end|>\n<|im_start|>user\nAdd.\n<|im_start|>assistant\n<think>Hm.</think>\n",
+    "thinking anew": (
+        "<|im_end|>\n<|im_start|>user\nAdd.\n<|im_start|>assistant\n<think>Hm.</think>\n"
+    ),
     "Guanaco": "\n### Human: Add one.\n### Assistant: ",
     "Alpaca": "\n\n### Instruction:\nAdd one.\n\n### Response:\n",
     "people": "\n\nHuman: Add one.\n\nAssistant: ",
@@ -155,7 +161,16 @@ TOKENS: Final[dict[str, tuple[str, str]]] = {
     "prose about one": (f"The token `<|im_end|>` is not needed.\n{_BLOCK}\n", CODE),
     "a sample before the program": (_LATER, CODE),
     "a sample between a draft and the program": (
-        f"```python\nprint(int(input()) + 1)\n```\nA sample:\n\nUser: 5\nBot: 10\n\nSo:\n{_BLOCK}\n",
+        (
+            "```python\n"
+            "print(int(input()) + 1)\n"
+            "```\n"
+            "A sample:\n\n"
+            "User: 5\n"
+            "Bot: 10\n\n"
+            "So:\n"
+            f"{_BLOCK}\n"
+        ),
         CODE,
     ),
     "struck-out text": (f"We <s>add</s> double it.\n{_BLOCK}\n", CODE),
@@ -164,7 +179,9 @@ TOKENS: Final[dict[str, tuple[str, str]]] = {
         CODE,
     ),
 }
-"""Where a special token, or a word that could begin a turn, stands -> a response, and the program."""
+"""Where a special token, or a word that could begin a turn, stands -> a response,
+and the program.
+"""
 
 _BROKEN_BLOCK = "```python\nprint(int(input()) * 2\n```"
 _BROKEN_CODE = "print(int(input()) * 2\n"
@@ -192,7 +209,9 @@ NO_PROGRAMS: Final[dict[str, tuple[str, str]]] = {
         _BROKEN_CODE,
     ),
 }
-"""What stands behind the program -> a response in which the program is the only block that can be one."""
+"""What stands behind the program -> a response in which the program is the only block that can be
+one.
+"""
 
 _IMPORTS = "from math import gcd\nprint(gcd(*map(int, input().split())))\n"
 MARKED: Final[dict[str, tuple[str, str | None]]] = {
@@ -232,4 +251,6 @@ MARKED: Final[dict[str, tuple[str, str | None]]] = {
         CODE,
     ),
 }
-"""Where a program stands that no plain fence holds -> a response, and the program; None where there is none."""
+"""Where a program stands that no plain fence holds -> a response, and the program;
+None where there is none.
+"""

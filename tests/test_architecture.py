@@ -102,7 +102,9 @@ def tree_of(path: Path) -> ast.Module:
 
 @cache
 def imported_modules(path: Path) -> list[str]:
-    """Return what a module imports, also inside functions and by a string that is a module's name."""
+    """Return what a module imports, also inside functions and by a string that is a
+    module's name.
+    """
     found = []
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
@@ -114,7 +116,10 @@ def imported_modules(path: Path) -> list[str]:
             isinstance(node, ast.Call)
             and getattr(node.func, "attr", getattr(node.func, "id", "")) == "import_module"
         ):
-            words = [str(word.value) for word in node.args if isinstance(word, ast.Constant)]
+            words = []
+            for word in node.args:
+                if isinstance(word, ast.Constant):
+                    words.append(str(word.value))
             found += [word for word in words if word.startswith("microcoder.")]
         elif isinstance(node, ast.Constant) and re.fullmatch(
             r"microcoder(\.\w+)+:\w+", str(node.value)
@@ -139,55 +144,60 @@ def imported_files(path: Path) -> frozenset[Path]:
 
 
 def test_every_module_is_in_a_known_room() -> None:
-    unknown = {name_of(path) for path in MODULES if room_of(path) not in ROOMS}
+    unknown = set()
+    for path in MODULES:
+        if room_of(path) not in ROOMS:
+            unknown.add(name_of(path))
     assert unknown == set()
 
 
 def test_imports_point_one_way() -> None:
-    wrong = [
-        f"{name_of(path)} imports {name_of(file)}"
-        for path in MODULES
-        if name_of(path) not in FACADES
-        for file in imported_files(path)
-        if name_of(file) not in FACADES
-        and room_of(file) != room_of(path)
-        and HEIGHT_OF[room_of(file)] >= HEIGHT_OF[room_of(path)]
-    ]
+    wrong = []
+    for path in MODULES:
+        if name_of(path) not in FACADES:
+            for file in imported_files(path):
+                if (
+                    name_of(file) not in FACADES
+                    and room_of(file) != room_of(path)
+                    and HEIGHT_OF[room_of(file)] >= HEIGHT_OF[room_of(path)]
+                ):
+                    wrong.append(f"{name_of(path)} imports {name_of(file)}")
     assert wrong == []
 
 
 def test_no_files_import_each_other_in_a_circle() -> None:
-    graph = {
-        name_of(path): {
-            name_of(file) for file in imported_files(path) if name_of(file) not in FACADES
-        }
-        for path in MODULES
-        if name_of(path) not in FACADES
-    }
+    graph = {}
+    for path in MODULES:
+        if name_of(path) not in FACADES:
+            graph[name_of(path)] = {
+                name_of(file) for file in imported_files(path) if name_of(file) not in FACADES
+            }
     graphlib.TopologicalSorter(graph).prepare()  # names the circle
 
 
 def test_torch_lives_in_train_and_processes_in_the_judge() -> None:
     for path in MODULES:
-        name, part = name_of(path), room_of(path).split("/")[0]
+        name = name_of(path)
+        part = room_of(path).split("/")[0]
         roots = {module.split(".")[0] for module in imported_modules(path)}
         assert part == "train" or not roots & HEAVY, name
         if part != "judge" and name not in MAY_START_PROCESSES:
             assert not roots & PROCESSES, name
-            calls = {
-                node.attr
-                for node in ast.walk(tree_of(path))
-                if isinstance(node, ast.Attribute)
-                and isinstance(node.value, ast.Name)
-                and node.value.id == "os"
-            }
+            calls = set()
+            for node in ast.walk(tree_of(path)):
+                if (
+                    isinstance(node, ast.Attribute)
+                    and isinstance(node.value, ast.Name)
+                    and node.value.id == "os"
+                ):
+                    calls.add(node.attr)
             assert not calls & FORKS, name
 
 
 def test_no_module_is_longer_than_600_lines() -> None:
-    lengths = {
-        name_of(path): len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES
-    }
+    lengths = {}
+    for path in MODULES:
+        lengths[name_of(path)] = len(path.read_text(encoding="utf-8").splitlines())
     assert {name for name, length in lengths.items() if length > 600} <= MAY_EXCEED_600_LINES.keys()
 
 
@@ -214,7 +224,8 @@ def test_the_public_names_are_these() -> None:
         "score_verdict",
         "score_verdicts",
     ]
-    assert all(hasattr(microcoder, name) for name in microcoder.__all__)
+    for name in microcoder.__all__:
+        assert hasattr(microcoder, name)
 
 
 WITHOUT_EXTRAS = """
@@ -236,7 +247,10 @@ CORE_ONLY = (
 def run_without_extras(program: str) -> subprocess.CompletedProcess[str]:
     blocker = WITHOUT_EXTRAS.format(blocked=sorted(CORE_ONLY))
     return subprocess.run(
-        [sys.executable, "-c", blocker + program], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", blocker + program],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
 
 
@@ -293,14 +307,16 @@ def test_help_works_without_any_extra_and_a_verb_without_its_own_says_what_to_in
 
 
 def test_one_function_parses_source() -> None:
-    """CPython 3.11 parses wrongly in several threads at once, see `microcoder.judge.core.syntax`."""
-    parsers = {
-        name_of(path)
-        for path in MODULES
-        for node in ast.walk(tree_of(path))
-        if isinstance(node, ast.Attribute)
-        and node.attr == "parse"
-        and isinstance(node.value, ast.Name)
-        if node.value.id == "ast"
-    }
+    """CPython 3.11 parses wrongly in several threads at once,
+    see `microcoder.judge.core.syntax`.
+    """
+    parsers = set()
+    for path in MODULES:
+        for node in ast.walk(tree_of(path)):
+            if (
+                isinstance(node, ast.Attribute)
+                and node.attr == "parse"
+                and isinstance(node.value, ast.Name)
+            ) and node.value.id == "ast":
+                parsers.add(name_of(path))
     assert parsers == {"judge/core/syntax.py"}

@@ -57,11 +57,15 @@ def test_generated_pages_are_up_to_date(name: str) -> None:
 
 def test_a_number_that_counts_what_the_code_holds_is_read_from_it() -> None:
     generated = runpy.run_path(str(DOCS / "generate.py"))
-    marked = [page for page in PAGES if "<!-- count: " in text_of(page)]
+    marked = []
+    for page in PAGES:
+        if "<!-- count: " in text_of(page):
+            marked.append(page)
     assert len(marked) >= 3
-    stale = [
-        name_of(page) for page in marked if generated["fill_counts"](text_of(page)) != text_of(page)
-    ]
+    stale = []
+    for page in marked:
+        if generated["fill_counts"](text_of(page)) != text_of(page):
+            stale.append(name_of(page))
     assert stale == [], "run: make docs"
     assert generated["fill_counts"]("7<!-- count: formats --> formats").partition("<")[0] != "7"
     with pytest.raises(KeyError):
@@ -97,63 +101,55 @@ def test_formats_are_counted_nowhere_without_a_mark() -> None:
 
 
 def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
-    wrong = [
-        f"{name_of(page)}: {link}"
-        for page in PAGES
-        for link in links_of(text_of(page))
-        if is_dead(link, page)
-    ]
+    wrong = []
+    for page in PAGES:
+        for link in links_of(text_of(page)):
+            if is_dead(link, page):
+                wrong.append(f"{name_of(page)}: {link}")
     assert not wrong
-    assert not [
-        name_of(page)
-        for page in PAGES
-        if re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)
-    ]
+    for page in PAGES:
+        assert not re.search(r"^(<{7}|>{7}) |^={7}$", text_of(page), re.MULTILINE)
 
 
 def test_little_is_to_be_read_before_a_change() -> None:
-    rows = [
-        line.split("|")[2]
-        for line in text_of(DOCS / "changing.md").splitlines()
-        if "../src/" in line
-    ]
-    lines = {
-        row: sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row)) for row in rows
-    }
+    rows = []
+    for line in text_of(DOCS / "changing.md").splitlines():
+        if "../src/" in line:
+            rows.append(line.split("|")[2])
+    lines = {}
+    for row in rows:
+        lines[row] = sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row))
     assert len(rows) >= 10
     assert not {row: count for row, count in lines.items() if count > 600}
 
 
 def test_files_of_the_repository_that_are_named_exist() -> None:
     named = re.compile(r"(?<![\w/])(?:benchmarks|recipes|examples|studies|containers)/[\w./-]*\w")
-    wrong = [
-        f"{name_of(page)}: {name}"
-        for page in CURRENT
-        for name in named.findall(text_of(page))
-        if not any((base / name).exists() for base in (ROOT, page.parent))
-    ]
+    wrong = []
+    for page in CURRENT:
+        for name in named.findall(text_of(page)):
+            if not any((base / name).exists() for base in (ROOT, page.parent)):
+                wrong.append(f"{name_of(page)}: {name}")
     assert not wrong
 
 
 def test_command_lines_parse() -> None:
-    wrong = [
-        f"{name_of(page)}: {' '.join(words)}: {fault}"
-        for page in CURRENT
-        for words, whole in commands_of(text_of(page))
-        if (fault := fault_of(words, whole))
-    ]
+    wrong = []
+    for page in CURRENT:
+        for words, whole in commands_of(text_of(page)):
+            if fault := fault_of(words, whole):
+                wrong.append(f"{name_of(page)}: {' '.join(words)}: {fault}")
     assert not wrong
 
 
 def test_make_has_the_targets_that_pages_name() -> None:
     targets = set(re.findall(r"^([a-z-]+):", text_of(ROOT / "Makefile"), re.M))
     named = re.compile(r"(?:^ {4}|`|\$ |^)make (?:\w+=\S* )*([a-z-]+)(?=\s+#|[ `\n]|$)", re.M)
-    wrong = [
-        f"{name_of(page)}: {name}"
-        for page in CURRENT
-        for name in named.findall(text_of(page))
-        if name not in targets
-    ]
+    wrong = []
+    for page in CURRENT:
+        for name in named.findall(text_of(page)):
+            if name not in targets:
+                wrong.append(f"{name_of(page)}: {name}")
     assert not wrong
 
 
@@ -173,12 +169,20 @@ def test_what_pages_of_other_programs_install_is_what_their_tests_install() -> N
 def test_the_demo_trains_and_compares_three_masks() -> None:
     """README and the recipe's page say so; a merge once left one."""
     made = subprocess.run(
-        ["make", "-n", "demo"], cwd=ROOT, capture_output=True, text=True, check=True
+        ["make", "-n", "demo"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout
-    lines = [
-        shlex.split(line.partition(" >")[0]) for line in made.splitlines() if "/microcoder " in line
-    ]
-    commands = [words[1:] for words in lines if words[0].endswith("/microcoder")]
+    lines = []
+    for line in made.splitlines():
+        if "/microcoder " in line:
+            lines.append(shlex.split(line.partition(" >")[0]))
+    commands = []
+    for words in lines:
+        if words[0].endswith("/microcoder"):
+            commands.append(words[1:])
     assert [fault_of(words, True) for words in commands] == [""] * 4
     *arms, report = commands
     same = ["train", "-c", "recipes/micro/masks.toml", "--algorithm.masking.kind"]
@@ -197,36 +201,38 @@ def test_the_demo_trains_and_compares_three_masks() -> None:
 def test_every_benchmark_has_a_figure_and_every_command_can_be_typed() -> None:
     """Benchmarks know the flags; a module that says how it is typed is a benchmark."""
     assert len(FIRST_PAGE) == 10
-    told = [
-        word
-        for row in (*FIGURES.values(), *FIRST_PAGE)
-        for word in re.findall(r"`([^`]+)`", row.command)
-    ]
-    runs = [
-        part
-        for row in FIGURES.values()
-        for part in row.run.split("; ")
-        if part.startswith("python benchmarks/")
-    ]
-    assert not [command for command in (*told, *runs) if not is_benchmark_or_verb(command)]
-    scripts = {
-        f"benchmarks/{path.name}": text_of(path) for path in (ROOT / "benchmarks").glob("*.py")
-    }
+    told = []
+    for row in (*FIGURES.values(), *FIRST_PAGE):
+        told.extend(re.findall(r"`([^`]+)`", row.command))
+    runs = []
+    for row in FIGURES.values():
+        for part in row.run.split("; "):
+            if part.startswith("python benchmarks/"):
+                runs.append(part)
+    for command in (*told, *runs):
+        assert is_benchmark_or_verb(command)
+    scripts = {}
+    for path in (ROOT / "benchmarks").glob("*.py"):
+        scripts[f"benchmarks/{path.name}"] = text_of(path)
     # One writes the page, one moves weights, and one waits for a GPU.
     without_figure = {"figures.py", "pieces.py", "gpu_real.py"}
-    typed = {
-        name
-        for name, text in scripts.items()
-        if f"python {name}" in text and name.removeprefix("benchmarks/") not in without_figure
-    }
+    typed = set()
+    for name, text in scripts.items():
+        if f"python {name}" in text and name.removeprefix("benchmarks/") not in without_figure:
+            typed.add(name)
     assert len(typed) >= 12
     assert not typed - {command.partition(" ")[0] for command in told}
 
 
 def is_benchmark_or_verb(command: str) -> bool:
-    """Whether a command is a benchmark with flags that it has, tests that exist, a target or a verb."""
+    """Whether a command is a benchmark with flags that it has, tests that exist,
+    a target or a verb.
+    """
     words = command.removeprefix("python ").split()
-    flags = {word.partition("=")[0] for word in words if word.startswith("--")}
+    flags = set()
+    for word in words:
+        if word.startswith("--"):
+            flags.add(word.partition("=")[0])
     if words[0] in ("make", "microcoder"):
         return True  # the tests of targets and of command lines say more
     path = ROOT / words[1 if words[0] == "pytest" else 0]
@@ -251,11 +257,12 @@ NOT_RUN = {
 
 
 def test_python_blocks_run() -> None:
-    found = {
-        page: [block.text for block in blocks_of(text_of(page)) if block.language == "python"]
-        for page in DOCS.glob("*.md")
-        if page.name != "integrations.md"
-    }
+    found = {}
+    for page in DOCS.glob("*.md"):
+        if page.name != "integrations.md":
+            found[page] = [
+                block.text for block in blocks_of(text_of(page)) if block.language == "python"
+            ]
     assert {page.name for page, blocks in found.items() if blocks} == GIVEN.keys() | NOT_RUN.keys()
     names: dict[str, dict[str, Any]] = {name: dict(given) for name, given in GIVEN.items()}
     for page, blocks in found.items():
@@ -278,7 +285,10 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     for name in ("time_limit_seconds", "memory_limit_mib"):
         assert f"`{name}` ({Problem.model_fields[name].default:g})" in text_of(DOCS / "judging.md")
-    commands = [block.text for block in blocks if block.language == "console"]
+    commands = []
+    for block in blocks:
+        if block.language == "console":
+            commands.append(block.text)
     assert len(commands) == 2
     for command in commands:
         assert "accepted" in run_here(command, tmp_path)
@@ -295,12 +305,14 @@ def test_keys_of_toml_blocks_exist() -> None:
             if block.language == "toml":
                 table = tomllib.loads(block.text)
                 # Levels, scales and measurements of a study are named by whoever writes it.
-                free = [name for name in ("levels", "scales", "measurements") if name in table]
+                free = []
+                for name in ("levels", "scales", "measurements"):
+                    if name in table:
+                        free.append(name)
                 given = set(keys_of(table | {name: list(table[name].values()) for name in free}))
-                unknown = {
-                    name: sorted(key for key in given if not is_known(key, KEYS[name]))
-                    for name in KEYS
-                }
+                unknown = {}
+                for name in KEYS:
+                    unknown[name] = sorted(key for key in given if not is_known(key, KEYS[name]))
                 if all(unknown.values()):
                     wrong.append(f"{name_of(page)}: {block.text}\n{unknown}")
     assert not wrong
@@ -334,11 +346,11 @@ def commands_of(text: str) -> Iterator[tuple[list[str], bool]]:
 def words_of(line: str) -> list[str]:
     words = shlex.split(re.split(r" [|>&;] | && ", line)[0], comments=True)
     # What may be left out stands in brackets.
-    return [
-        word
-        for word in words
-        if not (word in ("...", "…") or word.startswith("[") or word.endswith("]"))
-    ]
+    literal_words = []
+    for word in words:
+        if not (word in ("...", "…") or word.startswith("[") or word.endswith("]")):
+            literal_words.append(word)
+    return literal_words
 
 
 def fault_of(words: list[str], whole: bool) -> str:
@@ -349,14 +361,15 @@ def fault_of(words: list[str], whole: bool) -> str:
     try:
         _, bound, *_ = app.parse_args(words, exit_on_error=False, print_error=False)
     except MissingArgumentError as error:
-        return str(error) if whole and "-c" not in words else ""
+        if whole and "-c" not in words:
+            return str(error)
+        return ""
     except CycloptsError as error:
         return str(error)
-    flags = [
-        word[2:].partition("=")[0].replace("-", "_")
-        for word in bound.args
-        if str(word).startswith("--")
-    ]
+    flags = []
+    for word in bound.args:
+        if str(word).startswith("--"):
+            flags.append(word[2:].partition("=")[0].replace("-", "_"))
     return ", ".join(flag for flag in flags if not is_known(flag, KEYS[words[0]]))
 
 
@@ -371,7 +384,9 @@ def keys_of(table: Any, prefix: str = "") -> Iterator[str]:
 
 
 def is_known(key: str, known: set[str]) -> bool:
-    """Whether a key is one, or inside one that holds anything, or a table that may be named alone."""
+    """Whether a key is one, or inside one that holds anything,
+    or a table that may be named alone.
+    """
     words = key.split(".")
     return (
         any(".".join(words[:end]) in known for end in range(1, len(words) + 1))

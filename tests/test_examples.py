@@ -24,7 +24,9 @@ def test_judging_in_ten_lines() -> None:
 
 
 def test_a_plain_trl_trainer_takes_the_judge_as_its_reward(
-    tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tiny_checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     # In this process, which imports torch for other tests too.
     monkeypatch.setattr(sys, "argv", ["trl_reward.py", str(tiny_checkpoint)])

@@ -1,4 +1,6 @@
-"""The extensions of the examples: each is short, comes in by the one door, and does what its page says."""
+"""The extensions of the examples: each is short, comes in by the one door,
+and does what its page says.
+"""
 
 import ast
 import json
@@ -86,11 +88,13 @@ def test_an_advantage(tmp_path: Path) -> None:
 def test_a_mask() -> None:
     own = {"kind": "own", "name": f"{EXAMPLES}/mask.py:mask_short", "options": {"tokens": 3}}
     mask = AlgorithmConfig.model_validate({"masking": own}).masking.why_masked
-    program, verdict = Program("x"), Verdict(Outcome.ACCEPTED, (), 0)
-    reasons = [
-        mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5)
-        for n in (2, 3)
-    ]
+    program = Program("x")
+    verdict = Verdict(Outcome.ACCEPTED, (), 0)
+    reasons = []
+    for n in (2, 3):
+        reasons.append(
+            mask(Rollout("p", "s", "", tuple(range(n)), False), program, verdict, draw=0.5)
+        )
     assert reasons == ["too_short", None]
 
 

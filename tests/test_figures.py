@@ -1,4 +1,6 @@
-"""Figures are read from what commands print, and told by the pages; a command that fails moves none."""
+"""Figures are read from what commands print, and told by the pages;
+a command that fails moves none.
+"""
 
 import json
 import shutil
@@ -24,7 +26,8 @@ RUN = f"python {ROOT}/benchmarks/evaluator.py --only tiny --quick --no-peers --r
 
 
 def test_a_command_moves_its_figure_or_leaves_it_as_it_was(tmp_path: Path) -> None:
-    store, readme = tmp_path / "benchmarks" / "figures.json", tmp_path / "README.md"
+    store = tmp_path / "benchmarks" / "figures.json"
+    readme = tmp_path / "README.md"
     for folder in (store.parent, tmp_path / "docs"):
         folder.mkdir()
     script = shutil.copy(ROOT / "benchmarks" / "figures.py", store.parent)
@@ -34,7 +37,10 @@ def test_a_command_moves_its_figure_or_leaves_it_as_it_was(tmp_path: Path) -> No
     old = {"date": "2026-11-01", "avx512": not has_avx512, "numbers": {"x": 7}}
     store.write_text(json.dumps({name: [old] for name in ("quick", "failing", "silent", "absent")}))
     ended = subprocess.run([sys.executable, script], capture_output=True, text=True)
-    left = [line for line in ended.stderr.splitlines() if ": left as it was: " in line]
+    left = []
+    for line in ended.stderr.splitlines():
+        if ": left as it was: " in line:
+            left.append(line)
     assert ended.returncode == 1
     assert [line.partition(":")[0] for line in left] == ["failing", "silent", "absent"]
     assert left[0].endswith("it ended with status 3")

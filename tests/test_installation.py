@@ -16,11 +16,10 @@ ROOT = Path(__file__).parents[1]
 
 
 def test_no_message_names_an_index() -> None:
-    sources = [
-        path
-        for path in (ROOT / "src").rglob("*.py")
-        if "pip install 'microcoder" in path.read_text("utf-8")
-    ]
+    sources = []
+    for path in (ROOT / "src").rglob("*.py"):
+        if "pip install 'microcoder" in path.read_text("utf-8"):
+            sources.append(path)
     assert not sources
 
 
@@ -32,7 +31,9 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
             *sources, target = line.split()[1:]
             for name in sources:
                 _copy(
-                    ROOT / name, context / target, is_into=len(sources) > 1 or target.endswith("/")
+                    ROOT / name,
+                    context / target,
+                    is_into=len(sources) > 1 or target.endswith("/"),
                 )
     command = [
         sys.executable,
@@ -51,10 +52,9 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
     with open(ROOT / "pyproject.toml", "rb") as file:
         included = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
     for source, target in included.items():
-        wanted = {
-            f"{target}/{path.relative_to(ROOT / source)}"
-            for path in (ROOT / source).rglob("*.toml")
-        }
+        wanted = set()
+        for path in (ROOT / source).rglob("*.toml"):
+            wanted.add(f"{target}/{path.relative_to(ROOT / source)}")
         assert wanted
         assert wanted <= {*names}
     assert "microcoder/judge/sandbox/zygote.py" in names
@@ -63,7 +63,10 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
 def _copy(source: Path, target: Path, *, is_into: bool) -> None:
     if source.is_dir():
         shutil.copytree(
-            source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+            source,
+            target,
+            dirs_exist_ok=True,
+            ignore=shutil.ignore_patterns("__pycache__"),
         )
     else:
         shutil.copy(source, target / source.name if is_into else target)
@@ -86,7 +89,10 @@ def pods_in(value: Any) -> Iterator[dict[str, Any]]:
 
 def pods_of(name: str) -> list[dict[str, Any]]:
     yaml: Any = pytest.importorskip("yaml")
-    return [pod for each in yaml.safe_load_all((ROOT / name).read_text()) for pod in pods_in(each)]
+    pods = []
+    for each in yaml.safe_load_all((ROOT / name).read_text()):
+        pods.extend(pods_in(each))
+    return pods
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
@@ -109,7 +115,10 @@ def test_every_pod_that_judges_may_make_namespaces_as_an_ordinary_user(name: str
 
 def test_probes_wait_longer_than_a_busy_service_takes_to_answer() -> None:
     (container,) = pods_of(MANIFESTS[0])[0]["containers"]
-    probes = [probe for name, probe in container.items() if name.endswith("Probe")]
+    probes = []
+    for name, probe in container.items():
+        if name.endswith("Probe"):
+            probes.append(probe)
     assert [probe["timeoutSeconds"] for probe in probes] == [5, 5, 5]
 
 

@@ -18,7 +18,8 @@ import microcoder
 
 TESTS = Path(__file__).parent
 MOST_MUTANTS = 16
-ALGORITHM, JUDGE = "microcoder.train.algorithm.", "microcoder.judge."
+ALGORITHM = "microcoder.train.algorithm."
+JUDGE = "microcoder.judge."
 COMPARISON = ("judge/test_compare.py", "judge/test_values.py")
 TESTS_OF = {
     f"{ALGORITHM}advantages": ("train/test_scoring.py",),
@@ -37,7 +38,10 @@ TESTS_OF = {
     f"{JUDGE}compare.text": COMPARISON,
 }
 LEAST_KILLED = 0.6
-"""Of each module. What is left is mostly faster ways to the same end, which change nothing where they are not taken."""
+"""Of each module.
+
+What is left is mostly faster ways to the same end, which change nothing where they are not taken.
+"""
 
 
 class _Bare(ast.NodeTransformer):
@@ -48,7 +52,8 @@ class _Bare(ast.NodeTransformer):
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        node.returns, node.decorator_list = None, []
+        node.returns = None
+        node.decorator_list = []
         return self.generic_visit(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
@@ -87,11 +92,10 @@ def test_a_module_that_computes_something_else_is_noticed(module: str, tmp_path:
     spec = find_spec(module)
     assert spec is not None
     source = Path(str(spec.origin)).read_text(encoding="utf-8")
-    mutants = [
-        one
-        for one in make_mutants(source, limit=2 * MOST_MUTANTS)
-        if bare(one.code) != bare(source)
-    ]
+    mutants = []
+    for one in make_mutants(source, limit=2 * MOST_MUTANTS):
+        if bare(one.code) != bare(source):
+            mutants.append(one)
     mutants = mutants[:: max(1, len(mutants) // MOST_MUTANTS)][:MOST_MUTANTS]
     result = subprocess.run(
         [
@@ -108,19 +112,38 @@ def test_a_module_that_computes_something_else_is_noticed(module: str, tmp_path:
     )
     unchanged, *codes = json.loads(result.stdout)
     assert unchanged == 0, "the tests fail without a mutant"
-    survivors = [one.name for one, code in zip(mutants, codes, strict=True) if code == 0]
+    survivors = []
+    for one, code in zip(mutants, codes, strict=True):
+        if code == 0:
+            survivors.append(one.name)
     print(
-        f"{module}: {len(mutants) - len(survivors)} of {len(mutants)} noticed; not {', '.join(survivors)}"
+        f"{module}: {len(mutants) - len(survivors)} of {len(mutants)} noticed; not "
+        f"{', '.join(survivors)}"
     )
     assert len(survivors) <= (1 - LEAST_KILLED) * len(mutants), survivors
 
 
 OPPOSITES: dict[type[ast.AST], type[ast.AST]] = {
-    ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
-    ast.In: ast.NotIn, ast.NotIn: ast.In, ast.Is: ast.IsNot, ast.IsNot: ast.Is, ast.And: ast.Or, ast.Or: ast.And,
-    ast.Add: ast.Sub, ast.Sub: ast.Add, ast.Mult: ast.Add, ast.Div: ast.Mult, ast.FloorDiv: ast.Div,
-    ast.Mod: ast.FloorDiv, ast.Pow: ast.Mult,
-}  # fmt: skip
+    ast.Lt: ast.LtE,
+    ast.LtE: ast.Lt,
+    ast.Gt: ast.GtE,
+    ast.GtE: ast.Gt,
+    ast.Eq: ast.NotEq,
+    ast.NotEq: ast.Eq,
+    ast.In: ast.NotIn,
+    ast.NotIn: ast.In,
+    ast.Is: ast.IsNot,
+    ast.IsNot: ast.Is,
+    ast.And: ast.Or,
+    ast.Or: ast.And,
+    ast.Add: ast.Sub,
+    ast.Sub: ast.Add,
+    ast.Mult: ast.Add,
+    ast.Div: ast.Mult,
+    ast.FloorDiv: ast.Div,
+    ast.Mod: ast.FloorDiv,
+    ast.Pow: ast.Mult,
+}
 CALLS = {
     "min": "max",
     "max": "min",

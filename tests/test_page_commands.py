@@ -1,7 +1,8 @@
 """The commands of the hand-written pages, typed in the order of the pages where a reader would be.
 
-Tutorials, docs/judging.md and docs/integrations.md have tests of their own. A line of a page is typed as it stands, but
-for what `FILLED` puts in the place of something large; `ELSEWHERE` says where others are run, or why they are not.
+Tutorials, docs/judging.md and docs/integrations.md have tests of their own. A line of a page is
+typed as it stands, but for what `FILLED` puts in the place of something large; `ELSEWHERE` says
+where others are run, or why they are not.
 """
 
 import re
@@ -23,14 +24,25 @@ pytestmark = [pytest.mark.slow, pytest.mark.long, pytest.mark.timeout(1800)]
 PAIRS = [(1, 2), (7, 7), (30, 4), (0, 9), (100, 51), (12, 96)]
 # Rules in Python and their stories, far enough from each other for a corpus to keep all.
 STORIES = {
-    "a + b": "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it carries.",
+    "a + b": (
+        "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it "
+        "carries."
+    ),
     "max(a, b)": "Two masons stack their blocks, a and b of them. Print the height of the taller stack.",
-    "a * b": "The park's new rectangular bed is a steps long and b wide, a tulip on each step. Count the tulips.",
-    "abs(a - b)": "The conductor counts a passengers who get on and b who get off. Print by how much they differ.",
+    "a * b": (
+        "The park's new rectangular bed is a steps long and b wide, a tulip on each step. "
+        "Count the tulips."
+    ),
+    "abs(a - b)": (
+        "The conductor counts a passengers who get on and b who get off. Print by how much "
+        "they differ."
+    ),
 }
 SMALL = (
-    " --num_steps 1 --cpu_threads 1 --batch.train_batch_size 2 --batch.ppo_mini_batch_size 1 --rollout.num_samples 2"
-    " --batch.micro_batch_rollouts 2 --rollout.max_response_tokens 16 --evaluation.max_response_tokens 16"
+    " --num_steps 1 --cpu_threads 1 --batch.train_batch_size 2 --batch.ppo_mini_batch_size "
+    "1 --rollout.num_samples 2"
+    " --batch.micro_batch_rollouts 2 --rollout.max_response_tokens 16 "
+    "--evaluation.max_response_tokens 16"
 )
 # Written on the page -> typed.
 FILLED = {
@@ -56,7 +68,9 @@ ELSEWHERE = {
     "pip install": "every gate installs",
     "git clone": "every gate's checkout is one",
     "python3 -m venv": "every gate makes one",
-    "docker ": "needs a daemon; tests/test_installation.py builds a wheel of what the Containerfile copies",
+    "docker ": (
+        "needs a daemon; tests/test_installation.py builds a wheel of what the Containerfile copies"
+    ),
     "-c RECIPE ": "tests/train/verl",
     "main_ppo": "tests/train/verl",
     "backend vllm": "tests/train/vllm_backend",
@@ -105,7 +119,10 @@ def lines_of(page: str) -> list[str]:
 
 
 def test_every_page_with_commands_is_run_by_some_test() -> None:
-    with_commands = {path.stem for path in DOCS.glob("*.md") if lines_of(path.stem)}
+    with_commands = set()
+    for path in DOCS.glob("*.md"):
+        if lines_of(path.stem):
+            with_commands.add(path.stem)
     assert with_commands == {*PAGES, "judging", "integrations", "commands"}
 
 
@@ -119,18 +136,22 @@ def fill(line: str) -> str:
 @pytest.fixture
 def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[dict[str, str]]:
     """What a reader's shell has besides, beside the files that the pages name."""
-    rows: list[dict[str, Any]] = [
-        {
-            "id": f"p{number}",
-            "statement": f"{story} The first line of the input holds two integers, a and b (0 <= a, b <= 100).",
-            "tests": [
-                {"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"}
-                for a, b in PAIRS
-            ],
-            "reference": f"a, b = map(int, input().split())\nprint({rule})",
-        }
-        for number, (rule, story) in enumerate(STORIES.items())
-    ]
+    rows: list[dict[str, Any]] = []
+    for number, (rule, story) in enumerate(STORIES.items()):
+        rows.append(
+            {
+                "id": f"p{number}",
+                "statement": (
+                    f"{story} The first line of the input holds two integers, a and b (0 <= a, b "
+                    "<= 100)."
+                ),
+                "tests": [
+                    {"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"}
+                    for a, b in PAIRS
+                ],
+                "reference": f"a, b = map(int, input().split())\nprint({rule})",
+            }
+        )
     (tmp_path / "data").mkdir()  # where the recipes look
     for folder in (tmp_path, tmp_path / "data"):
         write_rows(folder / "train.jsonl", rows[:3])
@@ -156,7 +177,10 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     (tmp_path / "my_judge.py").write_text("def judge(task):\n    return False\n")
     for name, target in (("examples", ROOT / "examples"), ("tiny", tiny_checkpoint)):
         (tmp_path / name).symlink_to(target)
-    pair = "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=judge -keyout privkey.pem -out fullchain.pem"
+    pair = (
+        "openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=judge -keyout privkey.pem "
+        "-out fullchain.pem"
+    )
     subprocess.run(pair.split(), cwd=tmp_path, capture_output=True, check=True)
     with serve(lambda asked, number: completion("```python\nprint(3)\n```")) as model:
         yield {"MODEL_URL": model.url}

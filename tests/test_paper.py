@@ -1,4 +1,6 @@
-"""What is cited of the paper is in the paper, and docs/paper.md lists the defaults that the code has."""
+"""What is cited of the paper is in the paper,
+and docs/paper.md lists the defaults that the code has.
+"""
 
 import re
 from typing import Any
@@ -11,9 +13,25 @@ from tests.doc_pages import DOCS, ROOT
 
 # Sections, equations, figures and tables of arXiv 2603.07777, version 1.
 SECTIONS = {
-    "1", "1.1", "1.2", "1.3", "2", "2.1", "2.2", "2.3", "2.4", "2.5", "3", "4", "5", "6", "7",
-    "7.1", "7.2", "8",
-}  # fmt: skip
+    "1",
+    "1.1",
+    "1.2",
+    "1.3",
+    "2",
+    "2.1",
+    "2.2",
+    "2.3",
+    "2.4",
+    "2.5",
+    "3",
+    "4",
+    "5",
+    "6",
+    "7",
+    "7.1",
+    "7.2",
+    "8",
+}
 NUM_EQUATIONS = 2
 NUM_FIGURES = 9
 NUM_TABLES = 1
@@ -29,7 +47,9 @@ CITED = re.compile(
 
 
 def cited_lines() -> list[tuple[str, str, str]]:
-    """Return place, kind and number of every citation of the paper in sources, recipes and pages."""
+    """Return place, kind and number of every citation of the paper in sources,
+    recipes and pages.
+    """
     found: list[tuple[str, str, str]] = []
     for place in PLACES:
         root = ROOT / place

@@ -1,7 +1,9 @@
-"""macOS and Windows: what does not judge can be imported, and what does says in one line what to do.
+"""macOS and Windows: what does not judge can be imported,
+and what does says in one line what to do.
 
-A subprocess is made to look like such a system: its name, and what its Python lacks. The libraries that ask for the
-system's name as they are imported come first, since theirs would then be another's.
+A subprocess is made to look like such a system: its name, and what its Python lacks. The libraries
+that ask for the system's name as they are imported come first, since theirs would then be
+another's.
 """
 
 import subprocess

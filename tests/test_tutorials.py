@@ -1,4 +1,6 @@
-"""The tutorials, done as they are written: their files, their commands, what they say comes of it."""
+"""The tutorials, done as they are written: their files, their commands,
+what they say comes of it.
+"""
 
 import json
 from pathlib import Path
@@ -54,5 +56,6 @@ def test_asking_a_question(folder: Path) -> None:
         first, *_, last = (row["accuracy"] for row in RunDirectory(run).read_evaluations())
         gains.append(last - first)
     assert len(gains) == 16
-    # What is learnt hangs on the start and the processor; that nothing is learnt would teach no reader anything.
+    # What is learnt hangs on the start and the processor;
+    # that nothing is learnt would teach no reader anything.
     assert fmean(gains) > 0.2

@@ -1,4 +1,6 @@
-"""Whatever decides a verdict tells problems apart: in a judge's memory, in the store of a corpus, on the wire."""
+"""Whatever decides a verdict tells problems apart: in a judge's memory, in the store of a corpus,
+on the wire.
+"""
 
 import sys
 
@@ -25,7 +27,10 @@ CHANGES: dict[str, object] = {
     "memory_limit_mib": 64,
     "checker": Checker(type="unordered", lists="all"),
 }
-"""Another value for each field that decides verdicts. A new field of a problem belongs here, or to NOT_JUDGED_BY."""
+"""Another value for each field that decides verdicts.
+
+A new field of a problem belongs here, or to NOT_JUDGED_BY.
+"""
 
 
 def asked(problem: Problem) -> Work:
@@ -38,7 +43,10 @@ def test_every_field_decides_verdicts_or_is_said_not_to() -> None:
 
 
 def store_key(
-    problem: Problem, code: str = "pass", stop: str = "never", environment: str = "Python 3.11.7"
+    problem: Problem,
+    code: str = "pass",
+    stop: str = "never",
+    environment: str = "Python 3.11.7",
 ) -> bytes:
     return verdict_key(Program(code), problem, stop=stop, environment=environment)
 

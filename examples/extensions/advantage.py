@@ -5,7 +5,15 @@ from statistics import fmean
 
 
 def clipped(rewards_G: Sequence[float | None], *, most: float = 1.0) -> list[float]:
-    """Return r - mean of the group, at most `most` from zero; None is a response that nothing is known of."""
-    known = [reward for reward in rewards_G if reward is not None]
+    """Return r - mean of the group, at most `most` from zero;
+    None is a response that nothing is known of.
+    """
+    known = []
+    for reward in rewards_G:
+        if reward is not None:
+            known.append(reward)
     mean = fmean(known) if known else 0.0
-    return [0.0 if reward is None else max(-most, min(most, reward - mean)) for reward in rewards_G]
+    advantages = []
+    for reward in rewards_G:
+        advantages.append(0.0 if reward is None else max(-most, min(most, reward - mean)))
+    return advantages

@@ -1,4 +1,5 @@
-"""A format of your own, here a benchmark's: one function that evaluation and decontamination both read rows by.
+"""A format of your own, here a benchmark's:
+one function that evaluation and decontamination both read rows by.
 
 evaluation:  benchmark = {kind = "problems", format = "benchmark.py:read_cup", path = "cup.jsonl"}
 corpus:      [[benchmarks]] with format = "benchmark.py:read_cup" and path = "cup.jsonl"

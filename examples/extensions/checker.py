@@ -2,8 +2,8 @@
 
     Checker(type="program", code=Path("checker.py").read_text(), arguments=("2",))
 
-It runs in the sandbox, so it imports nothing but the standard library. It ends with 0 to accept; `sys.exit` with a text
-that says why refuses.
+It runs in the sandbox, so it imports nothing but the standard library. It ends with 0 to accept;
+`sys.exit` with a text that says why refuses.
 """
 
 import sys
@@ -11,7 +11,9 @@ from pathlib import Path
 
 
 def find_fault(output: str, answer: str, most: int) -> str:
-    """Return why an output is no whole number that is at most so far from the answer; empty if it is one."""
+    """Return why an output is no whole number that is at most so far from the answer;
+    empty if it is one.
+    """
     try:
         found = int(output)
     except ValueError:

@@ -1,4 +1,5 @@
-"""Tasks for CMS in the Italian layout, as a format of your own: `task.yaml`, `input/input0.txt`, `output/output0.txt`.
+"""Tasks for CMS in the Italian layout, as a format of your own: `task.yaml`, `input/input0.txt`,
+`output/output0.txt`.
 
 corpus:  [[sources]] with format = "cms.py:cms" and path = "tasks"
 """
@@ -23,25 +24,40 @@ RIGHT = re.compile(
 
 
 def cms(row: Row) -> Candidate:
-    """Read a task; its subtasks are in `gen/GEN`, where `#ST: 20` comes before the lines that make their tests."""
+    """Read a task; its subtasks are in `gen/GEN`, where `#ST:
+    20` comes before the lines that make their tests.
+    """
     package = Package.open(row, texts=r"task\.yaml|(input|output)/.*\.txt")
-    files, settings = package.files, package.read_settings("task.yaml")
+    files = package.files
+    settings = package.read_settings("task.yaml")
     path = package.find_statement(STATEMENTS)
-    groups, points, number = [], 0.0, 0
+    groups = []
+    points = 0.0
+    number = 0
     for line in files.get("gen/GEN", "").split("\n"):
         if head := re.match(r"#\s*ST:\s*(\d+(?:\.\d+)?)", line):
-            points, number = float(head[1]), number + 1
+            points = float(head[1])
+            number = number + 1
         elif line.startswith("#COPY:") or (line.strip() and not line.lstrip().startswith("#")):
             groups.append(f"subtask{number}" if points else "sample")
     inputs = sorted(
         int(found[1]) for name in files if (found := re.fullmatch(r"input/input(\d+)\.txt", name))
     )
-    named = [(groups[at] if at < len(groups) else "tests", f"input/input{at}.txt", f"output/output{at}.txt")
-             for at in inputs]  # fmt: skip
+    named = []
+    for at in inputs:
+        named.append(
+            (
+                groups[at] if at < len(groups) else "tests",
+                f"input/input{at}.txt",
+                f"output/output{at}.txt",
+            )
+        )
     package.read_tests(named, missing="without an answer")
     stems = {name: name.rpartition("/")[2].partition(".")[0].lower() for name in sorted(files)}
-    known = {name: next((verdict for word, verdict in WRONG.items() if word in stem), None)
-             for name, stem in stems.items() if name.startswith(("sol/", "solutions/"))}  # fmt: skip
+    known = {}
+    for name, stem in stems.items():
+        if name.startswith(("sol/", "solutions/")):
+            known[name] = next((verdict for word, verdict in WRONG.items() if word in stem), None)
     package.read_solutions(
         (
             (name, "accepted" if RIGHT.fullmatch(stems[name]) else verdict)
@@ -50,12 +66,25 @@ def cms(row: Row) -> Candidate:
         left_out="with no verdict in their name",
     )
     for flag, is_there in (
-        ("interactive", settings.get("output_only") or say(settings, "task_type") in ("Communication", "TwoSteps")),
-        ("needs_files", any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths)),
+        (
+            "interactive",
+            settings.get("output_only")
+            or say(settings, "task_type") in ("Communication", "TwoSteps"),
+        ),
+        (
+            "needs_files",
+            any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths),
+        ),
         ("file_io", say(settings, "infile") or say(settings, "outfile")),
         # It prints a share of the points, which is no verdict.
-        ("needs_checker", any(re.match(r"(check|cor)/(checker|correttore|manager)", name) for name in package.paths)),
-    ):  # fmt: skip
+        (
+            "needs_checker",
+            any(
+                re.match(r"(check|cor)/(checker|correttore|manager)", name)
+                for name in package.paths
+            ),
+        ),
+    ):
         if is_there:
             package.flag(flag)
     return package.candidate(

@@ -1,4 +1,5 @@
-"""Problem folders of DMOJ as a format of your own: `init.yml`, tests in an archive or beside it, a statement.
+"""Problem folders of DMOJ as a format of your own: `init.yml`, tests in an archive or beside it,
+a statement.
 
 corpus:  [[sources]] with format = "dmoj.py:dmoj" and path = "problems"
 """
@@ -47,11 +48,17 @@ def dmoj(row: Row) -> Candidate:
         settings.get("test_cases"), {**package.files, **read_archive(settings, row)}
     )
     checker = read_checker(settings, package)
-    for flag, keys in {"interactive": ("interactive", "custom_judge"), "needs_files": ("signature_grader",),
-                       "file_io": ("file_io",)}.items():  # fmt: skip
+    for flag, keys in {
+        "interactive": ("interactive", "custom_judge"),
+        "needs_files": ("signature_grader",),
+        "file_io": ("file_io",),
+    }.items():
         if any(settings.get(key) for key in keys):
             package.flag(flag)
-    solutions = [path for path in package.paths if path.startswith(("solutions/", "submissions/"))]
+    solutions = []
+    for path in package.paths:
+        if path.startswith(("solutions/", "submissions/")):
+            solutions.append(path)
     package.read_solutions(
         ((path, VERDICTS.get(path.split("/")[1])) for path in solutions), left_out="of no verdict"
     )
@@ -76,9 +83,10 @@ def read_archive(settings: Mapping[str, Any], row: Row) -> dict[str, str]:
                 raise Malformed(
                     "unreadable_file", f"{name} unpacks to more than {MAX_UNPACKED_BYTES >> 20} MiB"
                 )
-            return {
-                info.filename: archive.read(info).decode("utf-8-sig") for info in archive.infolist()
-            }
+            files = {}
+            for info in archive.infolist():
+                files[info.filename] = archive.read(info).decode("utf-8-sig")
+            return files
     except (
         KeyError,
         TypeError,
@@ -101,18 +109,20 @@ def list_tests(cases: object, files: Mapping[str, str]) -> Iterator[tuple[str, T
                     "bad_tests",
                     f"test case {number} has no in and out in the folder or its archive",
                 )
-            group = (
-                f"batch{number}"
-                if case.get("batched")
-                else "tests"
-                if case.get("points") != 0
-                else "sample"
-            )
+            if case.get("batched"):
+                group = f"batch{number}"
+            else:
+                if case.get("points") != 0:
+                    group = "tests"
+                else:
+                    group = "sample"
             yield group, TestCase(input=files[one["in"]], output=files[one["out"]])
 
 
 def read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
-    """Return the checker; one of DMOJ's own interface is flagged, and so are those of single cases."""
+    """Return the checker; one of DMOJ's own interface is flagged,
+    and so are those of single cases.
+    """
     found = settings.get("checker") or "standard"
     name, arguments = (
         (found.get("name"), found.get("args") or {}) if isinstance(found, Mapping) else (found, {})

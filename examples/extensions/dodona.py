@@ -1,4 +1,5 @@
-"""Exercises of Dodona as a format of your own: `config.json`, a description, tests for TESTed or the Python judge.
+"""Exercises of Dodona as a format of your own: `config.json`, a description,
+tests for TESTed or the Python judge.
 
 corpus:  [[sources]] with format = "dodona.py:dodona" and path = "exercises"
 """
@@ -23,7 +24,9 @@ INNER = ("tabs", "units", "contexts", "cases", "testcases", "scripts", "script")
 
 
 def dodona(row: Row) -> Candidate:
-    """Read an exercise for Python; values that a function returns are judged, or what a program prints."""
+    """Read an exercise for Python; values that a function returns are judged,
+    or what a program prints.
+    """
     package = Package.open(row, texts=r"config\.json|description/.*|evaluation/.*\.(ya?ml|in)")
     files = package.files
     config = row.over({"config": files.get("config.json", "{}")}).inner("config")
@@ -39,7 +42,8 @@ def dodona(row: Row) -> Candidate:
     written = ((name, "accepted") for name in sorted(files) if name.startswith("solution/"))
     package.read_solutions(written, left_out="in no known language")
     code = next((one.code for one in package.solutions if one.language == "python"), "")
-    spoken, names = path.split(".")[1], config.mapping("description.names")
+    spoken = path.split(".")[1]
+    names = config.mapping("description.names")
     return row.candidate(
         files[path],
         read_tests(package, code, row.is_judged),
@@ -55,11 +59,10 @@ def dodona(row: Row) -> Candidate:
 
 def read_tests(package: Package, code: str, is_judged: bool) -> DecodedTests:
     """Read a suite for TESTed, else what a Python prompt shows."""
-    suites = [
-        name
-        for name in sorted(package.files)
-        if name.startswith("evaluation/") and name.endswith("ml")
-    ]
+    suites = []
+    for name in sorted(package.files):
+        if name.startswith("evaluation/") and name.endswith("ml"):
+            suites.append(name)
     if suites:
         try:
             cases = list(find_cases(read_yaml(package.files[suites[0]])))
@@ -81,17 +84,19 @@ def read_tests(package: Package, code: str, is_judged: bool) -> DecodedTests:
             )
         shown = [(str(one["expression"]), repr(one["return"])) for one in cases]
     else:
-        texts = [text for name, text in sorted(package.files.items()) if name.endswith(".in")]
-        parsed = [
-            example for text in texts for example in doctest.DocTestParser().get_examples(text)
-        ]
+        texts = []
+        for name, text in sorted(package.files.items()):
+            if name.endswith(".in"):
+                texts.append(text)
+        parsed = []
+        for text in texts:
+            parsed.extend(doctest.DocTestParser().get_examples(text))
         shown = [(one.source.strip(), one.want.strip()) for one in parsed]
-    calls = [
-        node
-        for source, _ in shown
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call)
-    ]
+    calls = []
+    for source, _ in shown:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call):
+                calls.append(node)
     called = next((call.func.id for call in calls if isinstance(call.func, ast.Name)), "")
     lines = [f"assert {source} == {wanted}" for source, wanted in shown]
     return asserted_tests(lines, fn_name=called, code=code, is_judged=is_judged)
@@ -103,7 +108,10 @@ def find_cases(value: object) -> Iterator[Mapping[str, Any]]:
         for item in value:
             yield from find_cases(item)
     elif isinstance(value, Mapping):
-        inner = [value[name] for name in INNER if name in value]
+        inner = []
+        for name in INNER:
+            if name in value:
+                inner.append(value[name])
         yield from find_cases(inner) if inner else [value]
 
 

@@ -1,6 +1,8 @@
-"""doocs/leetcode as a format of your own: a folder a problem, its statement in Markdown, solutions in many languages.
+"""doocs/leetcode as a format of your own: a folder a problem, its statement in Markdown,
+solutions in many languages.
 
-corpus:  [[sources]] with format = "doocs.py:doocs", path = "leetcode/solution" and licence = "CC-BY-SA-4.0"
+corpus:  [[sources]] with format = "doocs.py:doocs",
+path = "leetcode/solution" and licence = "CC-BY-SA-4.0"
 """
 
 import ast
@@ -20,7 +22,9 @@ WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def doocs(row: Row) -> Candidate:
-    """Read a problem's folder; the examples of its statement become tests where they are literals."""
+    """Read a problem's folder; the examples of its statement become tests where they
+    are literals.
+    """
     files = row.files()
     text = files.get("README_EN.md") or files.get("README.md", "")
     head, _, rest = text.partition("<!-- description:start -->")
@@ -36,7 +40,8 @@ def doocs(row: Row) -> Candidate:
     methods = public_methods(code)
     fn_name = methods[0] if len(methods) == 1 else None
     tests = read_examples(description, code, fn_name) if fn_name else DecodedTests()
-    heading, level = HEADING.search(text), re.search(r"^difficulty: (\w+)", head, re.MULTILINE)
+    heading = HEADING.search(text)
+    level = re.search(r"^difficulty: (\w+)", head, re.MULTILINE)
     return row.candidate(
         description.strip(),
         tests,
@@ -56,19 +61,19 @@ def doocs(row: Row) -> Candidate:
 def read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     found = EXAMPLE.findall(html.unescape(re.sub(r"<[^<>]*>", "", description)))
-    calls = [
-        f"assert {fn_name}({given.strip()}) == {WORDS.get(out.strip(), out.strip())}"
-        for given, out in found
-    ]
+    calls = []
+    for given, out in found:
+        calls.append(f"assert {fn_name}({given.strip()}) == {WORDS.get(out.strip(), out.strip())}")
     parameters = read_parameters(code, fn_name)
     read = [read_assertions(call, called=(fn_name,), parameters=parameters) for call in calls]
     tests = tuple(test for one in read for test in one.tests)
-    left_out = [why for one in read for why in one.dropped]
-    notes = (
-        (("tests", f"{len(left_out)} of {len(calls)} examples left out: {left_out[0]}"),)
-        if left_out
-        else ()
-    )
+    left_out = []
+    for one in read:
+        left_out.extend(one.dropped)
+    if left_out:
+        notes = (("tests", f"{len(left_out)} of {len(calls)} examples left out: {left_out[0]}"),)
+    else:
+        notes = ()
     return DecodedTests(tests, fn_name, notes=notes, call=infer_call_of(code, fn_name, list(tests)))
 
 
@@ -79,10 +84,13 @@ doocs.folders = Folders(FILES, (*FILES, "Solution.*"))  # type: ignore[attr-defi
 def public_methods(code: str) -> tuple[str, ...]:
     """Return the methods of the class `Solution` that a caller may use."""
     tree = parse_python(code)
-    classes = [
-        node
-        for node in (tree.body if tree else ())
-        if isinstance(node, ast.ClassDef) and node.name == "Solution"
-    ]
-    inside = [one for node in classes[:1] for one in node.body if isinstance(one, ast.FunctionDef)]
+    classes = []
+    for node in tree.body if tree else ():
+        if isinstance(node, ast.ClassDef) and node.name == "Solution":
+            classes.append(node)
+    inside = []
+    for node in classes[:1]:
+        for one in node.body:
+            if isinstance(one, ast.FunctionDef):
+                inside.append(one)
     return tuple(one.name for one in inside if one.name[0] != "_")

@@ -5,4 +5,6 @@ def tagged(response: str, is_truncated: bool, *, tag: str = "answer") -> str | N
     """Return what stands between the last <answer> and </answer>."""
     before, closed, _ = response.rpartition(f"</{tag}>")
     _, opened, program = before.rpartition(f"<{tag}>")
-    return program.strip() if opened and closed else None
+    if opened and closed:
+        return program.strip()
+    return None

@@ -1,4 +1,6 @@
-"""A set of your own that is a table: which column holds what. Nothing else is needed where no column has quirks.
+"""A set of your own that is a table: which column holds what.
+
+Nothing else is needed where no column has quirks.
 
 corpus:    [[sources]] with format = "format.py:lessons" and path = "lessons.jsonl"
 anywhere:  read_problem(row, format="format.py:lessons")

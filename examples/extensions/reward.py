@@ -1,10 +1,17 @@
-"""A reward of your own: `rewards = ["all_tests", {name = "reward.py:brevity", weight = 0.1}]` in a recipe."""
+"""A reward of your own: `rewards = ["all_tests", {name = "reward.py:brevity",
+weight = 0.1}]` in a recipe.
+"""
 
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 
 
 def brevity(
-    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict, *, limit: int = 4096
+    problem: Problem,
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
+    *,
+    limit: int = 4096,
 ) -> float:
     """Return 1 for an empty response, 0 for one of `limit` tokens or more."""
     return max(0.0, 1 - len(rollout.token_ids) / limit)

@@ -1,10 +1,12 @@
-"""Judges of other projects, and `in_process`: `microcoder audit-judge --judge examples/judges/peers.py:NAME=WHERE`.
+"""Judges of other projects, and `in_process`:
+`microcoder audit-judge --judge examples/judges/peers.py:NAME=WHERE`.
 
-Each function takes what is behind the `=` (a checkout, a file, an address) and returns two things: a function from a
-case to True, False, or None if the judge says that it could not tell; and a text about the judge's version. A case is a
-dictionary: `code`, `tests` (pairs of input and expected output), `fn_name`, `time_limit_seconds`. The file runs in the
-judge's throw-away process with the standard library and the judge itself, no more; `yardstick_judges` is there what the
-package's own judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
+Each function takes what is behind the `=` (a checkout, a file, an address) and returns two things:
+a function from a case to True, False, or None if the judge says that it could not tell; and a text
+about the judge's version. A case is a dictionary: `code`, `tests` (pairs of input and expected
+output), `fn_name`, `time_limit_seconds`. The file runs in the judge's throw-away process with the
+standard library and the judge itself, no more; `yardstick_judges` is there what the package's own
+judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
 """
 
 import ast
@@ -37,7 +39,9 @@ ABILITIES = {
 }
 """Judge -> the abilities that cases may need of it, unless these are functions and packages."""
 SERVICES = ["sandbox_fusion", "nemo_verify"]
-"""Judges behind a service, which runs the programs on its own machine: there is nothing to isolate here."""
+"""Judges behind a service, which runs the programs on its own machine:
+there is nothing to isolate here.
+"""
 
 
 def in_process(path: str) -> tuple[Ask, str]:
@@ -69,7 +73,8 @@ def _execute(case: dict[str, Any], given: str, expected: str) -> bool:
         owner = names["Solution"]() if "Solution" in names else None
         function = getattr(owner, case["fn_name"]) if owner is not None else names[case["fn_name"]]
         return function(*map(json.loads, given.split("\n"))) == json.loads(expected)
-    output, stdin = io.StringIO(), sys.stdin
+    output = io.StringIO()
+    stdin = sys.stdin
     sys.stdin = io.StringIO(given)
     try:
         with contextlib.redirect_stdout(output):
@@ -87,7 +92,9 @@ def livecodebench(path: str) -> tuple[Ask, str]:
 
 
 def nemo_gym(path: str) -> tuple[Ask, str]:
-    """NeMo-Gym's copy, from its `resources_servers/code_gen`; without Ray, which only carries the call elsewhere."""
+    """NeMo-Gym's copy, from its `resources_servers/code_gen`; without Ray,
+    which only carries the call elsewhere.
+    """
     sys.path.insert(0, path)
     if importlib.util.find_spec("ray") is None:
         ray = types.ModuleType("ray")
@@ -98,7 +105,9 @@ def nemo_gym(path: str) -> tuple[Ask, str]:
 
 
 def apps(path: str) -> tuple[Ask, str]:
-    """APPS' `run_test`, from the file, in a process a call with a global limit, as its own evaluation does."""
+    """APPS' `run_test`, from the file, in a process a call with a global limit,
+    as its own evaluation does.
+    """
     sys.path.insert(0, os.path.dirname(path))
     module = import_file(path)
 
@@ -124,14 +133,17 @@ def apps(path: str) -> tuple[Ask, str]:
             if process.is_alive():
                 process.kill()
             found = list(results[0]) if len(results) else [-1]
-        # A result is True, False, -1 or -2; of APPS' own mean over tests, all of them must be right.
+        # A result is True, False, -1 or -2; of APPS' own mean over tests,
+        # all of them must be right.
         return bool(found) and all(plain(one) is True for one in found)
 
     return ask, ""
 
 
 def verl_prime_code(path: str) -> tuple[Ask, str]:
-    """verl's `reward_score.prime_code`, from a checkout or site-packages, without the rest of verl."""
+    """verl's `reward_score.prime_code`, from a checkout or site-packages,
+    without the rest of verl.
+    """
     folder = os.path.join(path, "verl", "utils", "reward_score", "prime_code")
     sys.path.insert(0, path)
     names = ["verl", "verl.utils", "verl.utils.reward_score"]
@@ -145,7 +157,9 @@ def verl_prime_code(path: str) -> tuple[Ask, str]:
     def ask(case: dict[str, Any]) -> bool:
         # As verl's own `default_compute_score` calls it.
         score, _ = module.compute_score(
-            f"```python\n{case['code']}\n```", list_tests(case), continuous=True
+            f"```python\n{case['code']}\n```",
+            list_tests(case),
+            continuous=True,
         )
         return float(score) == 1.0
 
@@ -159,7 +173,9 @@ def rllm(path: str) -> tuple[Ask, str]:
 
     def ask(case: dict[str, Any]) -> bool:
         found = module.lcb_check_correctness_v2(
-            _samples(case), case["code"], timeout=math.ceil(case["time_limit_seconds"])
+            _samples(case),
+            case["code"],
+            timeout=math.ceil(case["time_limit_seconds"]),
         )
         return bool(found[0] if isinstance(found, tuple) else found)
 
@@ -179,7 +195,9 @@ def skyrl_gym(path: str) -> tuple[Ask, str]:
 
 
 def open_r1(path: str) -> tuple[Ask, str]:
-    """open-r1's `code_reward`: the script of its `rewards.py`, run here and not in a rented sandbox."""
+    """open-r1's `code_reward`: the script of its `rewards.py`,
+    run here and not in a rented sandbox.
+    """
     with open(path) as file:
         tree = ast.parse(file.read())
     (function,) = (
@@ -203,7 +221,10 @@ def open_r1(path: str) -> tuple[Ask, str]:
         )
         # Its sandboxes return the value of the last line.
         script = re.sub(
-            r"^(evaluate_code\(code_snippet.*)$", r"print(\1)", script, flags=re.MULTILINE
+            r"^(evaluate_code\(code_snippet.*)$",
+            r"print(\1)",
+            script,
+            flags=re.MULTILINE,
         )
         seconds = 6 * len(case["tests"]) + 10
         done = subprocess.run(
@@ -219,7 +240,9 @@ def open_r1(path: str) -> tuple[Ask, str]:
 
 
 def inspect(path: str) -> tuple[Ask, str]:
-    """inspect_ai's local sandbox, asked as the scorers of inspect_evals' HumanEval and MBPP do: code, then asserts."""
+    """inspect_ai's local sandbox, asked as the scorers of inspect_evals' HumanEval and MBPP do:
+    code, then asserts.
+    """
     import asyncio
 
     from inspect_ai.util._sandbox.local import LocalSandboxEnvironment  # pyrefly: ignore[missing-import]
@@ -231,11 +254,12 @@ def inspect(path: str) -> tuple[Ask, str]:
     def ask(case: dict[str, Any]) -> bool:
         # HumanEval's answers are plain functions; a method is called as its class has it.
         owner = "Solution()." if re.search(r"^class Solution\b", case["code"], re.MULTILINE) else ""
-        calls = [
-            f"assert {owner}{case['fn_name']}({', '.join(repr(json.loads(one)) for one in given.split(chr(10)))})"
-            f" == {json.loads(expected)!r}"
-            for given, expected in case["tests"]
-        ]
+        calls = []
+        for given, expected in case["tests"]:
+            calls.append(
+                f"assert {owner}{case['fn_name']}({', '.join(repr(json.loads(one)) for one in given.split(chr(10)))})"
+                f" == {json.loads(expected)!r}"
+            )
         try:
             return asyncio.run(
                 run(case["code"] + "\n" + "\n".join(calls), math.ceil(case["time_limit_seconds"]))
@@ -247,7 +271,9 @@ def inspect(path: str) -> tuple[Ask, str]:
 
 
 def sandbox_fusion(url: str) -> tuple[Ask, str]:
-    """A SandboxFusion server: `/run_code` for each test, stripped output compared, as verl's client does."""
+    """A SandboxFusion server: `/run_code` for each test, stripped output compared,
+    as verl's client does.
+    """
 
     def ask(case: dict[str, Any]) -> bool | None:
         for given, expected in case["tests"]:
@@ -284,10 +310,21 @@ def nemo_verify(url: str) -> tuple[Ask, str]:
             "status": "completed",
             "type": "message",
         }
-        response = {"id": "r", "created_at": 0.0, "model": "none", "object": "response", "output": [said],
-                    "parallel_tool_calls": False, "tool_choice": "auto", "tools": []}  # fmt: skip
-        asked = {"responses_create_params": {"input": [{"role": "user", "content": "Solve it."}]}, "response": response,
-                 "verifier_metadata": {"unit_tests": list_tests(case)}}  # fmt: skip
+        response = {
+            "id": "r",
+            "created_at": 0.0,
+            "model": "none",
+            "object": "response",
+            "output": [said],
+            "parallel_tool_calls": False,
+            "tool_choice": "auto",
+            "tools": [],
+        }
+        asked = {
+            "responses_create_params": {"input": [{"role": "user", "content": "Solve it."}]},
+            "response": response,
+            "verifier_metadata": {"unit_tests": list_tests(case)},
+        }
         answer = _post(url.rstrip("/") + "/verify", asked, 120.0)
         return None if answer.get("mask_sample") else answer["reward"] == 1.0
 
@@ -297,17 +334,18 @@ def nemo_verify(url: str) -> tuple[Ask, str]:
 def _samples(case: dict[str, Any]) -> list[dict[str, Any]]:
     """Return the tests one by one, as LiveCodeBench's releases have them."""
     name = case.get("fn_name")
-    kind = (
-        {"testtype": "functional", "metadata": {"func_name": name}}
-        if name
-        else {"testtype": "stdin"}
-    )
+    if name:
+        kind = {"testtype": "functional", "metadata": {"func_name": name}}
+    else:
+        kind = {"testtype": "stdin"}
     return [{"input": given, "output": expected, **kind} for given, expected in case["tests"]]
 
 
 def _post(url: str, message: dict[str, Any], seconds: float) -> dict[str, Any]:
     request = urllib.request.Request(
-        url, json.dumps(message).encode(), {"Content-Type": "application/json"}
+        url,
+        json.dumps(message).encode(),
+        {"Content-Type": "application/json"},
     )
     with urllib.request.urlopen(request, timeout=seconds) as answer:
         return json.load(answer)

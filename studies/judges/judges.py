@@ -1,13 +1,14 @@
-"""Do the runs of the three studies of wrong graders that are missing, then draw their figures and print their tables.
+"""Do the runs of the three studies of wrong graders that are missing,
+then draw their figures and print their tables.
 
-    python studies/judges/judges.py reward_hacking
-    python studies/judges/judges.py noisy_judge [--jobs 2]
-    python studies/judges/judges.py rate_and_fate
-    python studies/judges/judges.py reward_hacking --records docs/insights/reward_hacking-payments.csv
+    python studies/judges/judges.py reward_hacking python studies/judges/judges.py noisy_judge
+    [--jobs 2] python studies/judges/judges.py rate_and_fate python studies/judges/judges.py
+    reward_hacking --records docs/insights/reward_hacking-payments.csv
 
-The graders, `naive_grader.py` and `noisy_judge.py`, are imported from this folder: nothing else judges by them.
-Figures go to docs/insights, where the pages are that tell what they show, and so does what each step paid for, from
-which both can be made again without a run (`--records`). A run that was stopped is resumed.
+The graders, `naive_grader.py` and `noisy_judge.py`, are imported from this folder: nothing else
+judges by them. Figures go to docs/insights, where the pages are that tell what they show, and so
+does what each step paid for, from which both can be made again without a run (`--records`). A run
+that was stopped is resumed.
 """
 
 import argparse
@@ -33,7 +34,9 @@ if __name__ == "__main__":
     parser.add_argument("--runs", type=Path, default=Path("runs/studies"))
     parser.add_argument("--output", type=Path, default=HERE.parents[1] / "docs" / "insights")
     parser.add_argument(
-        "--records", type=Path, help="what an earlier run of this paid for, in place of runs"
+        "--records",
+        type=Path,
+        help="what an earlier run of this paid for, in place of runs",
     )
     options = parser.parse_args()
     path = HERE / f"{options.study}.toml"

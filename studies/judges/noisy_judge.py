@@ -1,4 +1,7 @@
-"""Our judge with errors put in: so many wrong programs accepted, so many right ones refused. For studies only."""
+"""Our judge with errors put in: so many wrong programs accepted, so many right ones refused.
+
+For studies only.
+"""
 
 import ast
 import hashlib
@@ -27,20 +30,17 @@ def noisy_verdict(
 ) -> float:
     """Return 1 for accepted and 0 for refused, turned round for some programs.
 
-    `random` errors fall on any rollout anew. `systematic` ones fall on programs: which, is a digest of what is asked
-    for as `trait`, so a program is judged wrongly on whichever problem it is wrong (or right), every time, as weak
-    tests do with `print("NO")`. A response without a program is never accepted.
+    `random` errors fall on any rollout anew. `systematic` ones fall on programs: which, is a digest
+    of what is asked for as `trait`, so a program is judged wrongly on whichever problem it is wrong
+    (or right), every time, as weak tests do with `print("NO")`. A response without a program is
+    never accepted.
 
     Args:
-        problem: not looked at.
-        rollout: not looked at.
-        program: what `systematic` errors depend on.
-        verdict: what our judge says.
-        draw: uniform in [0, 1), what `random` errors depend on.
-        false_accepts: share of the wrong programs that are accepted.
-        false_rejects: share of the right programs that are refused.
-        kind: what an error depends on.
-        trait: what a systematic one falls on: a program without layout and comments, or its constants alone. The
+        problem: not looked at. rollout: not looked at. program: what `systematic` errors depend on.
+        verdict: what our judge says. draw: uniform in [0, 1), what `random` errors depend on.
+        false_accepts: share of the wrong programs that are accepted. false_rejects: share of the
+        right programs that are refused. kind: what an error depends on. trait: what a systematic
+        one falls on: a program without layout and comments, or its constants alone. The
             latter can be had on any problem, whatever else the program must hold.
         pattern: another one draws other programs to be wrong about.
     """
@@ -58,7 +58,10 @@ def place_program(code: str, pattern: int, *, trait: Trait = "program") -> float
     """Return a program's place in [0, 1), the same for every program with the same trait."""
     try:
         tree = parse_source(code)
-        constants = [node.value for node in ast.walk(tree) if isinstance(node, ast.Constant)]
+        constants = []
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Constant):
+                constants.append(node.value)
         text = ast.dump(tree) if trait == "program" else f"constants {constants!r}"
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         text = code

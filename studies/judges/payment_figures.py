@@ -1,4 +1,6 @@
-"""The two figures of studies in which a reward pays for wrong programs: over steps, and over the rate of errors."""
+"""The two figures of studies in which a reward pays for wrong programs: over steps,
+and over the rate of errors.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_WIDTH, _HEIGHT = 7.6, 3.3
+_WIDTH = 7.6
+_HEIGHT = 3.3
 _LINES: tuple[tuple[str, str, str, Callable[[Payments], float]], ...] = (
     ("what the grader pays", BLACK, "--", lambda p: p.reward),
     ("right, by our judge", BLUE, "-", lambda p: p.accuracy),
@@ -43,7 +46,10 @@ _ERROR_LINES = (
 
 
 def draw_payments(
-    name: str, by_grader: Mapping[str, Sequence[Sequence[Payments]]], *, title: str
+    name: str,
+    by_grader: Mapping[str, Sequence[Sequence[Payments]]],
+    *,
+    title: str,
 ) -> Chart:
     """Draw what a grader pays, what is right and what is a trick over the steps, a panel a grader.
 
@@ -59,7 +65,12 @@ def draw_payments(
             rows = np.asarray([[read(payments) for payments in run] for run in runs])
             axes.plot(steps, rows.mean(axis=0), style, color=colour, linewidth=1.8, label=label)
             axes.fill_between(
-                steps, rows.min(axis=0), rows.max(axis=0), color=colour, alpha=0.13, linewidth=0
+                steps,
+                rows.min(axis=0),
+                rows.max(axis=0),
+                color=colour,
+                alpha=0.13,
+                linewidth=0,
             )
             ends.append(f"{grader}, {label}: {rows[:, 0].mean():.0%} to {rows[:, -1].mean():.0%}")
         axes.set_title(f"trained against {grader}", fontsize=9, loc="left")
@@ -73,8 +84,8 @@ def draw_payments(
 class SeedRange:
     """A mean difference over seeds, and the lowest and the highest of them.
 
-    The seeds of these studies begin with one start. They tell what came of it, and not what another start would give,
-    so that there is no interval.
+    The seeds of these studies begin with one start. They tell what came of it,
+    and not what another start would give, so that there is no interval.
     """
 
     value: float
@@ -98,13 +109,13 @@ def draw_errors(
     *,
     title: str,
 ) -> Chart:
-    """Draw the loss of accuracy over the rate of errors, and beside it accuracy over the steps at one rate.
+    """Draw the loss of accuracy over the rate of errors,
+    and beside it accuracy over the steps at one rate.
 
     Args:
-        name: of the file.
-        lines: a line a kind of error, at most six.
-        curves: accuracy of each seed, step by step; first without errors, then in the order of `lines`.
-        title: what the figure shows.
+        name: of the file. lines: a line a kind of error, at most six. curves: accuracy of each
+        seed, step by step; first without errors, then in the order of `lines`. title: what the
+        figure shows.
     """
     import numpy as np
 
@@ -117,9 +128,17 @@ def draw_errors(
         spans.append([line.effects[rate].high - line.effects[rate].value for rate in rates])
         shifted = rates + (place - (len(lines) - 1) / 2) * 0.004
         left.errorbar(
-            shifted, values, spans, color=colour, marker=marker, linestyle=style, markersize=4, linewidth=1.5,
-            elinewidth=1.0, label=line.label,
-        )  # fmt: skip
+            shifted,
+            values,
+            spans,
+            color=colour,
+            marker=marker,
+            linestyle=style,
+            markersize=4,
+            linewidth=1.5,
+            elinewidth=1.0,
+            label=line.label,
+        )
         changes += [f"{line.label}, {rate:.0%}: {line.effects[rate].value:+.1%}" for rate in rates]
     left.axhline(0, color=BLACK, linewidth=0.8)
     lowest = min(effect.value for line in lines for effect in line.effects.values())
@@ -136,7 +155,10 @@ def draw_errors(
     _finish(right, f"right; errors of {max(rate for line in lines for rate in line.effects):.0%}")
     _legend(figure, right, columns=3)
     return render(
-        figure, name, title, f"Change of accuracy, means over seeds: {'; '.join(changes)}."
+        figure,
+        name,
+        title,
+        f"Change of accuracy, means over seeds: {'; '.join(changes)}.",
     )
 
 
@@ -148,7 +170,11 @@ def _new_panels(num: int, *, legend_rows: int = 1) -> tuple[Figure, Sequence[Axe
         figure = Figure(figsize=(_WIDTH, _HEIGHT))
         axes = figure.subplots(1, num, squeeze=False)
     figure.subplots_adjust(
-        left=0.1, right=0.985, bottom=0.14, top=0.89 - 0.06 * legend_rows, wspace=0.27
+        left=0.1,
+        right=0.985,
+        bottom=0.14,
+        top=0.89 - 0.06 * legend_rows,
+        wspace=0.27,
     )
     return figure, list(axes[0])
 

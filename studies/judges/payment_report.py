@@ -1,4 +1,6 @@
-"""What the studies of wrong graders show: a figure and tables, from what each step of their runs paid for."""
+"""What the studies of wrong graders show: a figure and tables,
+from what each step of their runs paid for.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -15,7 +17,9 @@ from microcoder.lab.studies.design import Study
 from microcoder.lab.studies.figures import Chart
 
 WARNED_BY = 8
-"""Step by which a collapse is to be foreseen; the warning is a mean over the five steps up to it."""
+"""Step by which a collapse is to be foreseen;
+the warning is a mean over the five steps up to it.
+"""
 _COLLAPSE = 0.2
 """Points under the same seed without errors at which a run has collapsed."""
 _RESAMPLES = 2000
@@ -31,11 +35,13 @@ Paid = dict[int, Sequence[Payments]]
 def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     """Write the figure of a study of graders into a folder; return its table, first and last step.
 
-    A run that ends in tricks has a row of its own; all others of a level share one, with the span of their values.
+    A run that ends in tricks has a row of its own; all others of a level share one,
+    with the span of their values.
     """
-    steps_of = {
-        level: list(seeds.values()) for level, seeds in _by_level(study, runs).items() if seeds
-    }
+    steps_of = {}
+    for level, seeds in _by_level(study, runs).items():
+        if seeds:
+            steps_of[level] = list(seeds.values())
     _write(draw_payments(study.name, steps_of, title="What is paid, and what is right"), output)
     lines = [
         _row(
@@ -51,19 +57,23 @@ def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> st
         _rule(8),
     ]
     for level in steps_of:
-        honest = [
-            run for run in runs if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS
-        ]
-        hacked = [run for run in runs if run.level == level and run not in honest]
+        honest = []
+        for run in runs:
+            if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS:
+                honest.append(run)
+        hacked = []
+        for run in runs:
+            if run.level == level and run not in honest:
+                hacked.append(run)
         lines += [_hacking_row(group) for group in (honest, *([run] for run in hacked)) if group]
     return "\n".join(lines)
 
 
 def _hacking_row(runs: Sequence[PaidRun]) -> str:
     firsts, lasts = ([run.steps[place] for run in runs] for place in (0, -1))
-    pairs = [
-        f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %" for name in _SHOWN
-    ]
+    pairs = []
+    for name in _SHOWN:
+        pairs.append(f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %")
     pairs.append(f"{_span(_values(runs, 'before'))} to {_span(_values(runs, 'after'))} %")
     tricks = ", ".join(
         f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01
@@ -97,13 +107,15 @@ def report_errors(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str
 
 
 def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
-    paid = {level: seeds for level, seeds in found.items() if level != study.reference}
+    paid = {}
+    for level, seeds in found.items():
+        if level != study.reference:
+            paid[level] = seeds
     clean = found[study.reference]
-    effects = {
-        level: _effect_on_accuracy(seeds, clean)
-        for level, seeds in paid.items()
-        if seeds.keys() & clean.keys()
-    }
+    effects = {}
+    for level, seeds in paid.items():
+        if seeds.keys() & clean.keys():
+            effects[level] = _effect_on_accuracy(seeds, clean)
     kinds: dict[str, dict[float, SeedRange]] = {}
     for level, effect in effects.items():
         kinds.setdefault(_kind(level), {})[_rate(level)] = effect
@@ -141,7 +153,9 @@ def _tell_errors(study: Study, found: Mapping[str, Paid], output: Path) -> str:
 
 
 def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
-    """Write the figure of a study of errors into a folder; return its table, and how well a collapse was foreseen."""
+    """Write the figure of a study of errors into a folder; return its table,
+    and how well a collapse was foreseen.
+    """
     paid = _by_level(study, runs)
     table = _tell_errors(study, paid, output)
     clean = paid.pop(study.reference)
@@ -179,8 +193,11 @@ def _warning(steps: Sequence[Payments]) -> float:
 
 
 def _area(warned: npt.NDArray[np.float64], has_collapsed: npt.NDArray[np.bool_]) -> float:
-    """Return the share of pairs of a run that collapsed and one that did not in which the former was warned of more."""
-    bad, good = warned[has_collapsed], warned[~has_collapsed]
+    """Return the share of pairs of a run that collapsed and one that did not in which the former
+    was warned of more.
+    """
+    bad = warned[has_collapsed]
+    good = warned[~has_collapsed]
     if not (bad.size and good.size):
         return math.nan
     return float((np.greater.outer(bad, good) + 0.5 * np.equal.outer(bad, good)).mean())
@@ -192,9 +209,10 @@ def late_accuracy(steps: Sequence[Payments]) -> float:
 
 
 def _by_level(study: Study, runs: Sequence[PaidRun]) -> dict[str, Paid]:
-    return {
-        level: {run.seed: run.steps for run in runs if run.level == level} for level in study.levels
-    }
+    levels = {}
+    for level in study.levels:
+        levels[level] = {run.seed: run.steps for run in runs if run.level == level}
+    return levels
 
 
 def _effect_on_accuracy(seeds: Paid, clean: Paid) -> SeedRange:
@@ -204,8 +222,12 @@ def _effect_on_accuracy(seeds: Paid, clean: Paid) -> SeedRange:
 
 
 def _observed_rates(seeds: Paid) -> tuple[str, str]:
-    """Return how many of the wrong were paid, and how many of the right were not, over all steps and seeds."""
-    steps = [payments for run in seeds.values() for payments in run]
+    """Return how many of the wrong were paid, and how many of the right were not,
+    over all steps and seeds.
+    """
+    steps = []
+    for run in seeds.values():
+        steps.extend(run)
     right = sum(p.accuracy * p.num_scored for p in steps)
     wrong = sum((1 - p.accuracy) * p.num_scored for p in steps)
     paid, unpaid = (
@@ -226,7 +248,10 @@ def _half_way(seeds: Paid, clean: Paid) -> str:
 
 
 def _curves(seeds: Paid) -> list[list[float]]:
-    return [[payments.accuracy for payments in steps] for steps in seeds.values()]
+    curves = []
+    for steps in seeds.values():
+        curves.append([payments.accuracy for payments in steps])
+    return curves
 
 
 def _kind(level: str) -> str:

@@ -1,7 +1,8 @@
-"""What a run's reward paid for, compared with our judge's verdicts, step by step: counted from rollout files, and kept.
+"""What a run's reward paid for, compared with our judge's verdicts, step by step:
+counted from rollout files, and kept.
 
-What was counted is published beside a study's page, a line a step (`write_payments`), so that figure and table can be
-made of it without a run.
+What was counted is published beside a study's page, a line a step (`write_payments`),
+so that figure and table can be made of it without a run.
 """
 
 import csv
@@ -45,7 +46,9 @@ class Payments:
     tricks: Mapping[str, float]
     """Share whose program tries a trick (`microcoder.data.micro.chains`), by trick."""
     alike: float
-    """Largest share of the paid programs that are one text without layout, whatever was asked; 0 if none is paid."""
+    """Largest share of the paid programs that are one text without layout, whatever was asked;
+    0 if none is paid.
+    """
 
     @property
     def all_tricks(self) -> float:
@@ -69,7 +72,10 @@ class PaidRun:
 
 def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments | None:
     """Count the rollout rows of a step; None if none was scored."""
-    scored = [row for row in rows if row["reward"] is not None]
+    scored = []
+    for row in rows:
+        if row["reward"] is not None:
+            scored.append(row)
     if not scored:
         return None
     num = len(scored)
@@ -114,7 +120,8 @@ def read_paid_runs(study: Study, root: Path) -> list[PaidRun]:
     Raises:
         DataError: no run of the reference is finished.
     """
-    order, found = list(study.levels), []
+    order = list(study.levels)
+    found = []
     for run in plan_work(study, scale=MICRO, root=root):
         if run.is_finished:
             history = read_history(run.folder)
@@ -154,7 +161,10 @@ def load_payments(path: Path) -> list[PaidRun]:
     with path.open(encoding="utf-8", newline="") as stream:
         for row in csv.DictReader(stream):
             pairs = (pair.split("=") for pair in row["tricks"].split())
-            counted: dict[str, Any] = {name: float(row[name]) for name in _STEP if name != "tricks"}
+            counted: dict[str, Any] = {}
+            for name in _STEP:
+                if name != "tricks":
+                    counted[name] = float(row[name])
             counted |= {name: int(row[name]) for name in ("step", "num_scored")}
             run = row["level"], int(row["seed"]), float(row["before"]), float(row["after"])
             steps.setdefault(run, []).append(

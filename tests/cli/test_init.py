@@ -60,7 +60,9 @@ def make_model(folder: Path, *, chat_template: str | None, layers: int = 28) -> 
 
 
 def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     out = tmp_path / "recipe.toml"
     model = make_model(tmp_path / "model", chat_template="{{ messages }}")
@@ -69,9 +71,13 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     assert "--dry-run" in capsys.readouterr().out
     config = load_config(TrainConfig, [out])
     # The package's defaults are the published recipe; all but these two is one of them.
-    plain = load_config(TrainConfig, overrides={"model.kind": "hugging_face", "model.path": str(model)}, layers=[
-        {"problems": {"kind": "files", "train": files["problems"], "heldout": files["heldout"]}}
-    ])  # fmt: skip
+    plain = load_config(
+        TrainConfig,
+        overrides={"model.kind": "hugging_face", "model.path": str(model)},
+        layers=[
+            {"problems": {"kind": "files", "train": files["problems"], "heldout": files["heldout"]}}
+        ],
+    )
     rollout = plain.rollout.model_copy(update={"backend": "vllm", "vllm": config.rollout.vllm})
     # What bounds memory alone, and changes no result, may be smaller.
     assert config.batch.micro_batch_rollouts <= plain.batch.micro_batch_rollouts
@@ -88,7 +94,9 @@ def test_one_line_writes_the_published_recipe_and_the_dry_run_takes_it(
     "algorithm", ["microcoder-grpo", "grpo", "dr-grpo", "cispo", "mask-all-uncounted"]
 )
 def test_an_algorithm_is_that_of_the_recipes_of_its_name(
-    algorithm: str, files: dict[str, str], tmp_path: Path
+    algorithm: str,
+    files: dict[str, str],
+    tmp_path: Path,
 ) -> None:
     text = write_recipe(
         Wishes(model="Qwen/Qwen3-4B-Instruct-2507", gpu="h200", algorithm=algorithm, **files)
@@ -98,7 +106,9 @@ def test_an_algorithm_is_that_of_the_recipes_of_its_name(
 
 
 def test_a_recipe_for_verl_comes_with_the_command_that_verl_takes(
-    files: dict[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    files: dict[str, str],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     """The command that `train` runs."""
     from microcoder.train.runs import RunDirectory
@@ -173,11 +183,17 @@ def test_a_model_says_itself_whether_it_thinks_and_whether_it_chats(
 
 def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
     wishes = Wishes(
-        model="Qwen/Qwen3-1.7B", problems="open-r1/codeforces", heldout="test", gpu="h100"
+        model="Qwen/Qwen3-1.7B",
+        problems="open-r1/codeforces",
+        heldout="test",
+        gpu="h100",
     )
     problems = resolve(write_recipe(wishes), tmp_path).problems
     assert problems == HubProblems(
-        kind="hub", id="open-r1/codeforces", format="openr1_codeforces", heldout_split="test"
+        kind="hub",
+        id="open-r1/codeforces",
+        format="openr1_codeforces",
+        heldout_split="test",
     )
 
 
@@ -208,7 +224,9 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
     ],
 )
 def test_what_is_not_there_is_said_at_once(
-    changes: dict[str, str], message: str, files: dict[str, str]
+    changes: dict[str, str],
+    message: str,
+    files: dict[str, str],
 ) -> None:
     with pytest.raises((ConfigError, DataError), match=message):
         write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]
@@ -217,7 +235,8 @@ def test_what_is_not_there_is_said_at_once(
 @pytest.mark.parametrize(
     ("num_problems", "gpu", "engine", "step", "update"),
     [
-        # Two updates a step, each a divisor of the 32 (of a trial's 4) problems of the published update.
+        # Two updates a step, each a divisor of the 32 (of a trial's 4) problems of the published
+        # update.
         (40, "h100", "trl", 32, 16),
         (63, "h100", "trl", 32, 16),
         (3, "h100", "trl", 2, 1),
@@ -229,7 +248,12 @@ def test_what_is_not_there_is_said_at_once(
     ],
 )
 def test_few_problems_get_batches_that_they_fill_and_the_dry_run_takes_them(
-    tmp_path: Path, num_problems: int, gpu: str, engine: str, step: int, update: int
+    tmp_path: Path,
+    num_problems: int,
+    gpu: str,
+    engine: str,
+    step: int,
+    update: int,
 ) -> None:
     model = make_model(tmp_path / "model", chat_template="{{ messages }}")
     train = tmp_path / "few.jsonl"
@@ -237,7 +261,11 @@ def test_few_problems_get_batches_that_they_fill_and_the_dry_run_takes_them(
     write_problems(train, generate_problems(split="train", num_problems=num_problems))
     write_problems(heldout, generate_problems(split="heldout", num_problems=4))
     wishes = Wishes(
-        model=str(model), problems=str(train), heldout=str(heldout), gpu=gpu, engine=engine
+        model=str(model),
+        problems=str(train),
+        heldout=str(heldout),
+        gpu=gpu,
+        engine=engine,
     )
     text = write_recipe(wishes)
     batch = resolve(text, tmp_path).batch

@@ -45,9 +45,9 @@ def write(path: Path, *rows: object) -> Path:
 
 def without_timings(row: dict[str, Any]) -> dict[str, Any]:
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
-    tests = [
-        {key: value for key, value in test.items() if key not in measured} for test in row["tests"]
-    ]
+    tests = []
+    for test in row["tests"]:
+        tests.append({key: value for key, value in test.items() if key not in measured})
     return {**row, "tests": tests}
 
 
@@ -123,7 +123,10 @@ ALL = "all 5 ended with compile_error: limits, input or language"
     [(FENCED, "5 of 5 do not compile and hold a code fence"), ("int main() {}//%s", ALL)],
 )
 def test_wrong_input_is_named(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], code: str, said: str
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    code: str,
+    said: str,
 ) -> None:
     rows = [submission(str(number), code.replace("%s", str(number))) for number in range(5)]
     (tmp_path / "in.json").write_text(json.dumps(rows, indent=1))
@@ -135,10 +138,12 @@ def test_wrong_input_is_named(
 def test_saved_answers_are_judged_in_one_command(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """In several shapes; rows of LeetCodeDataset are named by `task_id`, and by a number: answers use either."""
-    rows: list[dict[str, Any]] = [
-        {"id": level, "tests": TESTS, "difficulty": level} for level in ("Hard", "insane")
-    ]
+    """In several shapes; rows of LeetCodeDataset are named by `task_id`, and by a number:
+    answers use either.
+    """
+    rows: list[dict[str, Any]] = []
+    for level in ("Hard", "insane"):
+        rows.append({"id": level, "tests": TESTS, "difficulty": level})
     rows += [
         {"id": "sum", "tests": TESTS, "tier": "Easy"},
         {"id": "unasked", "tests": TESTS, "tier": "Hard"},
@@ -153,10 +158,8 @@ def test_saved_answers_are_judged_in_one_command(
         {"id": 17, "code": ADD},
         {"question_id": "sum", "code_list": [ADD, FENCED]},
     ]
-    problems, given = (
-        write(tmp_path / "problems.jsonl", *rows),
-        write(tmp_path / "answers.jsonl", *answers),
-    )
+    problems = write(tmp_path / "problems.jsonl", *rows)
+    given = write(tmp_path / "answers.jsonl", *answers)
     misspelt = write(tmp_path / "misspelt.jsonl", {"problem_id": "Hard", "respons": FENCED})
     with pytest.raises(DataError, match=r"\(or code; it has problem_id, respons\) is missing"):
         command.judge(problems=problems, responses=misspelt, output=tmp_path / "run")
@@ -167,18 +170,19 @@ def test_saved_answers_are_judged_in_one_command(
     assert results["num_problems"] == 4
     assert results["num_without_answer"] == 1
     assert results["is_complete"] is True
-    counted = [
-        (cell["difficulty"], cell["num_problems"], cell["value"])
-        for cell in results["cells"]
-        if cell["k"] == 1
-    ]
+    counted = []
+    for cell in results["cells"]:
+        if cell["k"] == 1:
+            counted.append((cell["difficulty"], cell["num_problems"], cell["value"]))
     names = ["Easy", "Medium", "Hard", "insane", "all"]
     assert counted == [(name, 4 if name == "all" else 1, 1.0) for name in names]
 
 
 def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
     problems = write(
-        tmp_path / "problems.jsonl", {"id": "sum", "tests": TESTS}, {"id": "other", "tests": TESTS}
+        tmp_path / "problems.jsonl",
+        {"id": "sum", "tests": TESTS},
+        {"id": "other", "tests": TESTS},
     )
     wrong = {"problem_id": "other", "response": "```python\nprint(3)\n```"}
     words = ["judge", "--problems", str(problems), "--responses", str(tmp_path / "answers.jsonl")]
@@ -195,7 +199,11 @@ def test_saved_answers_need_no_numpy(tmp_path: Path) -> None:
         assert (
             figure
             in subprocess.run(
-                command, cwd=tmp_path, capture_output=True, text=True, check=True
+                command,
+                cwd=tmp_path,
+                capture_output=True,
+                text=True,
+                check=True,
             ).stdout
         )
 
@@ -228,7 +236,9 @@ def test_ways_that_exclude_each_other_are_refused(given: dict[str, Any], message
     ],
 )
 def test_a_broken_line_is_named_and_nothing_is_written(
-    tmp_path: Path, line: object, message: str
+    tmp_path: Path,
+    line: object,
+    message: str,
 ) -> None:
     source = write(tmp_path / "in.jsonl", submission("a"), line)
     with pytest.raises(DataError, match=message):
@@ -245,7 +255,8 @@ def test_a_broken_line_is_named_and_nothing_is_written(
 def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_taken_over(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = write(tmp_path / "in.jsonl", submission("a")), tmp_path / "out.jsonl"
+    source = write(tmp_path / "in.jsonl", submission("a"))
+    out = tmp_path / "out.jsonl"
     command.judge(source, output=out)
     before = out.stat().st_mtime_ns
     capsys.readouterr()
@@ -273,10 +284,8 @@ def test_a_finished_file_is_left_alone_and_verdicts_of_something_else_are_not_ta
 def test_a_sandbox_fault_is_judged_again(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    source, out = (
-        write(tmp_path / "in.jsonl", submission("a"), submission("b")),
-        tmp_path / "out.jsonl",
-    )
+    source = write(tmp_path / "in.jsonl", submission("a"), submission("b"))
+    out = tmp_path / "out.jsonl"
     command.judge(source, output=out)
     first, second = read_rows(out)
     write(out, {**first, "verdict": "wrong_answer"}, {**second, "verdict": "sandbox_fault"})
@@ -297,12 +306,12 @@ def test_two_runs_into_one_file_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_weak_sandbox_is_announced(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    source, opened = (
-        write(tmp_path / "in.jsonl", submission("a")),
-        "microcoder.cli.judge_options.Judge",
-    )
+    source = write(tmp_path / "in.jsonl", submission("a"))
+    opened = "microcoder.cli.judge_options.Judge"
     monkeypatch.setattr(opened, partial(Judge, layers=["seccomp", "resource_limits", "landlock"]))
     command.judge(source, output=tmp_path / "out.jsonl", json=True)
     captured = capsys.readouterr()
@@ -318,9 +327,12 @@ def test_a_run_that_was_interrupted_resumes(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     burn = "import time\nend = time.process_time() + 0.05\nwhile time.process_time() < end: pass\n"
-    rows = [submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}") for n in range(18)]
+    rows = []
+    for n in range(18):
+        rows.append(submission(f"s{n}", f"{burn}{ADD if n % 3 else 'print(3)'}\n#{n}"))
     source = write(tmp_path / "in.jsonl", *rows)
-    whole, resumed = tmp_path / "whole.jsonl", tmp_path / "resumed.jsonl"
+    whole = tmp_path / "whole.jsonl"
+    resumed = tmp_path / "resumed.jsonl"
     partial = resumed.with_name("resumed.jsonl.partial")
     command.judge(source, output=whole)
     for number in (signal.SIGKILL, signal.SIGINT):
@@ -372,7 +384,10 @@ def test_a_full_disk_is_one_line_and_loses_nothing(tmp_path: Path) -> None:
         f"main(['judge', {str(source)!r}, '-o', {str(out)!r}, '--workers', '1'])"
     )
     result = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+        [sys.executable, "-c", script],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.returncode == 2
     assert result.stderr.splitlines()[-1].startswith(
@@ -395,7 +410,10 @@ def test_checkers_that_outputs_crash_are_counted(
     rows = [submission(name, code, checker=reads, tests=tests) for name, code in codes.items()]
     out = tmp_path / "out.jsonl"
     command.judge(
-        write(tmp_path / "in.jsonl", *rows), output=out, options=JudgeFlags(workers=1), json=True
+        write(tmp_path / "in.jsonl", *rows),
+        output=out,
+        options=JudgeFlags(workers=1),
+        json=True,
     )
     said = capsys.readouterr()
     summary = json.loads(said.out)
@@ -409,7 +427,9 @@ def test_the_time_of_one_submission_is_explained(
 ) -> None:
     slow = "import time\nif input() == '5 6':\n    while time.process_time() < 0.54: pass\nprint(3)"
     path = write(
-        tmp_path / "in.jsonl", submission("slow", slow, time_limit_seconds=0.5), submission("fast")
+        tmp_path / "in.jsonl",
+        submission("slow", slow, time_limit_seconds=0.5),
+        submission("fast"),
     )
     out = tmp_path / "out.jsonl"
     command.judge(path, output=out, options=JudgeFlags(time_scale=1.0), explain="slow")

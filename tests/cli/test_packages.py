@@ -1,4 +1,6 @@
-"""`microcoder packages`: what programs may import; `microcoder doctor`: what holds here, and what is missing."""
+"""`microcoder packages`: what programs may import; `microcoder doctor`: what holds here,
+and what is missing.
+"""
 
 import json
 from pathlib import Path
@@ -32,14 +34,20 @@ def test_profiles_are_listed(own_root: Path, capsys: pytest.CaptureFixture[str])
     [("sortedcontainers==0.0.1\n", "failed: ERROR: "), ("numpy>=2\n", "write exact pins")],
 )
 def test_what_cannot_be_had_is_said_in_one_line(
-    own_root: Path, capsys: pytest.CaptureFixture[str], pins: str, message: str
+    own_root: Path,
+    capsys: pytest.CaptureFixture[str],
+    pins: str,
+    message: str,
 ) -> None:
     (own_root / "own.txt").write_text(pins)
     with pytest.raises(SystemExit) as ended:
         main(["packages", str(own_root / "own.txt")])
     assert ended.value.code == 2
     assert message in capsys.readouterr().err
-    left = [path for path in own_root.glob("packages/*") if path.suffix != ".lock"]
+    left = []
+    for path in own_root.glob("packages/*"):
+        if path.suffix != ".lock":
+            left.append(path)
     assert not left, "nothing half made stays"
 
 

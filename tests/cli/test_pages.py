@@ -19,7 +19,9 @@ def run(tmp_path: Path) -> Path:
 
 
 def test_a_report_is_a_page_and_a_bundle_a_folder(
-    run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    run: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     main(["report", str(run)])
     assert capsys.readouterr().out == f"{run / 'report/index.html'}\n"
@@ -31,7 +33,10 @@ def test_a_report_is_a_page_and_a_bundle_a_folder(
 def test_the_viewer_serves_until_it_is_interrupted(run: Path) -> None:
     command = [sys.executable, "-m", "microcoder", "view", str(run), "--port", "0"]
     with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stdout is not None
         url = process.stdout.readline().split()[0]
@@ -49,11 +54,9 @@ def test_an_audit_is_a_page_and_a_record(
     out = tmp_path / "audit"
     (tmp_path / "gullible.py").write_text("def judge(code, tests, time_limit):\n    return True\n")
     judges = ["--judge", "microcoder", "--judge", f"function={tmp_path}/gullible.py:judge"]
-    suites = [
-        word
-        for suite in ("forgery", "fidelity", "pairs", "isolation")
-        for word in ("--suite", suite)
-    ]
+    suites = []
+    for suite in ("forgery", "fidelity", "pairs", "isolation"):
+        suites.extend(("--suite", suite))
     main(
         [
             "audit-judge",
@@ -70,7 +73,8 @@ def test_an_audit_is_a_page_and_a_record(
         ]
     )
     assert capsys.readouterr().out.strip() == str(out / "audit.md")
-    page, record = (out / "audit.md").read_text(), json.loads((out / "audit.json").read_text())
+    page = (out / "audit.md").read_text()
+    record = json.loads((out / "audit.json").read_text())
     assert page.index("## Our own misses\n\nNone in these cases.") < page.index("## Side by side")
     ours, gullible = record["judges"]
     assert {rate["misses"] for rate in ours["rates"].values()} == {0}

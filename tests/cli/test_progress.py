@@ -34,7 +34,11 @@ print("the run went on")
 
 def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
     result = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
     )
     lines = result.stderr.splitlines()
     assert len(lines) == 4
@@ -52,14 +56,18 @@ def test_a_pipe_gets_one_whole_line_a_step_without_control_characters() -> None:
         assert part in lines[1]
     assert lines[2].endswith("left 100 s")
     assert lines[3] == "saved a checkpoint"
-    assert all(character.isprintable() for line in lines for character in line)
+    for line in lines:
+        for character in line:
+            assert character.isprintable()
 
 
 def test_a_reader_that_has_gone_does_not_stop_the_run() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     process = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=writer
+        [sys.executable, "-c", PROGRAM],
+        stdout=subprocess.PIPE,
+        stderr=writer,
     )
     os.close(writer)
     assert process.communicate(timeout=60)[0] == b"the run went on\n"
@@ -74,7 +82,8 @@ def test_unknown_numbers_are_dashes_and_unscored_rollouts_stand_out(
     said = capsys.readouterr().err
     RunDisplay().note("[bold]a\r\x1b[31mb\nc[/nope]")
     assert capsys.readouterr().err == "[bold]a [31mb c[/nope]\n"
-    assert all(part in said for part in ("reward -  ", "diversity -  ", "UNSCORED 3.1%"))
+    for part in ("reward -  ", "diversity -  ", "UNSCORED 3.1%"):
+        assert part in said
 
 
 def test_a_log_shows_rows_and_signs_of_life(
@@ -98,7 +107,13 @@ def test_a_log_shows_rows_and_signs_of_life(
 
 
 SAMPLING = SamplingProgress(
-    ended=3, total=8, tokens=1200, longest=200, limit=1000, seconds=10.0, steps=200
+    ended=3,
+    total=8,
+    tokens=1200,
+    longest=200,
+    limit=1000,
+    seconds=10.0,
+    steps=200,
 )
 DONE = replace(SAMPLING, ended=8)
 DESCRIBED = "3 of 8 responses ended, 200 of at most 1,000 tokens, 120 tokens/s, at most 40 s left"

@@ -10,10 +10,29 @@ import pytest
 from microcoder.cli import CLOSED_PIPE, VERBS, build_app, main
 
 NEVER = {
-    "aiohttp", "asyncio", "datasets", "fastapi", "httpx", "huggingface_hub", "jinja2", "matplotlib",
-    "multiprocessing", "numpy", "openai", "pandas", "pyarrow", "ray", "sklearn", "starlette", "torch", "transformers",
-    "trl", "uvicorn", "verl", "yaml",
-}  # fmt: skip
+    "aiohttp",
+    "asyncio",
+    "datasets",
+    "fastapi",
+    "httpx",
+    "huggingface_hub",
+    "jinja2",
+    "matplotlib",
+    "multiprocessing",
+    "numpy",
+    "openai",
+    "pandas",
+    "pyarrow",
+    "ray",
+    "sklearn",
+    "starlette",
+    "torch",
+    "transformers",
+    "trl",
+    "uvicorn",
+    "verl",
+    "yaml",
+}
 # What renders markup, for pages of help only.
 MARKUP = {"markdown_it", "pygments"}
 
@@ -22,7 +41,10 @@ def modules_after(program: str, *arguments: str) -> set[str]:
     """Return the modules that a fresh interpreter holds after a program."""
     shown = f"try:\n    {program}\nfinally:\n    import sys; print('\\0', *sys.modules)"
     result = subprocess.run(
-        [sys.executable, "-c", shown, *arguments], capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", shown, *arguments],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert result.returncode == 0
     assert result.stderr == ""
@@ -73,7 +95,8 @@ def test_judging_imports_no_more_than_it_needs(tmp_path: Path) -> None:
     )
     modules = modules_after(
         "import contextlib, io\n"
-        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), "
+        "contextlib.redirect_stderr(io.StringIO()):\n"
         "        from microcoder.cli import main\n"
         f"        main(['judge', {str(submissions)!r}, '-o', {str(tmp_path / 'verdicts.jsonl')!r}])"
     )
@@ -98,7 +121,9 @@ def test_help_ends_quietly_where_its_reader_has_gone(arguments: list[str]) -> No
 
 
 MISTAKES = {
-    "jugde x": 'Unknown command "jugde". Did you mean "judge"? Available commands: judge, init, train, ',
+    "jugde x": (
+        'Unknown command "jugde". Did you mean "judge"? Available commands: judge, init, train, '
+    ),
     "data biuld": 'Did you mean "build"? Available commands: audit, build, ',
     "judge": "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl",
     "judge --worker 2": "Did you mean --workers? Type",

@@ -37,16 +37,17 @@ def files_of(recipe: Path, folder: Path) -> list[str]:
         write_problems(
             folder / f"{name}.jsonl", generate_problems(split=name, num_problems=64, seed=0)
         )
-    return [
-        w
-        for name in ("train", "heldout")
-        for w in (f"--problems.{name}", str(folder / f"{name}.jsonl"))
-    ]
+    options = []
+    for name in ("train", "heldout"):
+        options.extend((f"--problems.{name}", str(folder / f"{name}.jsonl")))
+    return options
 
 
 @pytest.mark.parametrize("recipe", RECIPES, ids=lambda path: f"{path.parent.name}/{path.stem}")
 def test_every_recipe_is_estimated(
-    recipe: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    recipe: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = ["train", "-c", str(recipe), "--run-dir", str(tmp_path / "run"), "--dry-run"]
     main([*words, *files_of(recipe, tmp_path)])
@@ -65,7 +66,8 @@ def test_every_recipe_is_estimated(
     for over in ([], *([path] for path in ALGORITHMS)):
         idle = find_idle(load_config(TrainConfig, [recipe, *over]))
         if recipe.parent.name == "lab":
-            # Shorter than two windows of the paper: a study that lays a mask over them sets its window.
+            # Shorter than two windows of the paper: a study that lays a mask over them sets its
+            # window.
             idle = [one for one in idle if "the repeat check of the mask" not in one]
         assert idle == []
 
@@ -89,7 +91,9 @@ def test_every_recipe_is_estimated(
     ],
 )
 def test_what_cannot_act_is_said(
-    keys: dict[str, str], idle: str, capsys: pytest.CaptureFixture[str]
+    keys: dict[str, str],
+    idle: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     keys = {"batch.ppo_mini_batch_size": "64", **keys}
     (said,) = find_idle(
@@ -138,7 +142,8 @@ def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) ->
     )
     for name, config in configs.items():
         assert config.model_copy(update={"algorithm": base.algorithm}) == base
-        ours, theirs = base.algorithm.model_dump(), config.algorithm.model_dump()
+        ours = base.algorithm.model_dump()
+        theirs = config.algorithm.model_dump()
         assert sum(ours[key] != theirs[key] for key in ours) == {
             "dapo": 0,
             "grpo": 2,
@@ -155,7 +160,9 @@ def test_every_recipe_is_known_by_one_name(monkeypatch: pytest.MonkeyPatch, tmp_
 
 
 def test_a_step_that_cannot_be_shared_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     recipe = ROOT / "recipes/qwen3-4b/config.toml"
     words = ["train", "-c", str(recipe), "--dry-run", *files_of(recipe, tmp_path)]
@@ -198,7 +205,9 @@ def test_what_may_not_fit_is_said(capsys: pytest.CaptureFixture[str], tmp_path: 
 
 
 def test_a_dry_run_for_people_shows_the_plan_and_refuses_what_is_missing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(SystemExit, match="2"):
@@ -259,7 +268,9 @@ def test_help_is_one_screen_of_the_usual_keys_and_lists_every_key(
 
 
 def test_a_dry_run_loads_what_the_recipe_brings_along_and_knows_the_packages_recipes_in_any_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     words = [
@@ -287,16 +298,18 @@ def test_overrides_are_flag_and_value_or_joined() -> None:
 
 
 def write_plan(folder: Path, *, train: int = 64) -> list[str]:
-    """Write problem files of a plan that could start; return the words of its dry run without a model."""
+    """Write problem files of a plan that could start;
+    return the words of its dry run without a model.
+    """
     splits: tuple[Literal["train", "heldout"], ...] = ("train", "heldout")
     for name in splits:
         number = train if name == "train" else 4
         problems = generate_problems(split=name, num_problems=number, tiers=("easy",))
         write_problems(folder / f"{name}.jsonl", problems)
     (folder / "empty.toml").touch()
-    files = [
-        word for name in splits for word in (f"--problems.{name}", str(folder / f"{name}.jsonl"))
-    ]
+    files = []
+    for name in splits:
+        files.extend((f"--problems.{name}", str(folder / f"{name}.jsonl")))
     words = ["train", "-c", str(folder / "empty.toml"), "--dry-run", "--run-dir"]
     kinds = ["--problems.kind", "files", "--model.kind", "hugging_face"]
     limits = ["--rollout.max_response_tokens", "256"]
@@ -409,7 +422,10 @@ SPOILED: dict[str, tuple[Callable[[Path], object], str]] = {
 
 @pytest.mark.parametrize("kind", SPOILED)
 def test_files_that_training_would_refuse_are_refused_in_a_line(
-    kind: str, model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    kind: str,
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     spoil, message = SPOILED[kind]
     words = [*write_plan(tmp_path), "--model.path", str(model)]
@@ -418,7 +434,9 @@ def test_files_that_training_would_refuse_are_refused_in_a_line(
 
 
 def test_fewer_problems_than_a_step_samples_are_refused_in_a_line(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     words = [*write_plan(tmp_path, train=40), "--model.path", str(model)]
     expected = "batch.train_batch_size=64 is more than the 40 training problems"
@@ -426,7 +444,9 @@ def test_fewer_problems_than_a_step_samples_are_refused_in_a_line(
 
 
 def test_training_problems_as_held_out_ones_are_refused_in_a_line(
-    model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     same = ["--problems.heldout", str(tmp_path / "train.jsonl")]
     words = [*write_plan(tmp_path), "--model.path", str(model), *same]
@@ -479,12 +499,17 @@ def test_a_plan_that_can_start_is_not_refused_and_loads_no_torch(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
     words = [*write_plan(tmp_path), "--model.path", str(tiny_checkpoint), "--gpu-memory-gib", "80"]
-    program = f"import sys; from microcoder.cli import main; main({words!r}); assert 'torch' not in sys.modules"
+    program = (
+        f"import sys; from microcoder.cli import main; main({words!r}); assert 'torch' not in "
+        "sys.modules"
+    )
     subprocess.run([sys.executable, "-c", program], check=True, capture_output=True)
 
 
 def test_what_this_machine_lacks_is_said_and_refuses_no_plan(
-    tiny_checkpoint: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     if importlib.util.find_spec("vllm") is not None:
         pytest.skip("vLLM is here")

@@ -1,4 +1,6 @@
-"""Golden rows, as the public sets write them, in our own words; and rows read as the collect stage does."""
+"""Golden rows, as the public sets write them, in our own words;
+and rows read as the collect stage does.
+"""
 
 import json
 from pathlib import Path
@@ -20,13 +22,19 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 def collect(
-    path: Path, format_name: str, rows_per_shard: int = 1000
+    path: Path,
+    format_name: str,
+    rows_per_shard: int = 1000,
 ) -> list[Candidate | Rejection]:
     """Read a path as the collect stage does, and see to it that no row is lost or read twice."""
     source = open_source(path, format_name)
     shards = list_shards(source, rows_per_shard)
-    found = [row for shard in shards for row in collect_shard(source, shard)]
-    num_rows = [sum(part.num_rows for part in shard) for shard in shards]
+    found = []
+    for shard in shards:
+        found.extend(collect_shard(source, shard))
+    num_rows = []
+    for shard in shards:
+        num_rows.append(sum(part.num_rows for part in shard))
     assert len(found) == sum(num_rows)
     assert max(num_rows, default=0) <= rows_per_shard
     assert len({row.id for row in found}) == len(found)

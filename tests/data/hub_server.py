@@ -1,4 +1,6 @@
-"""A Hub of one machine: enough of it for huggingface_hub to download a data set, and to fill one."""
+"""A Hub of one machine: enough of it for huggingface_hub to download a data set,
+and to fill one.
+"""
 
 import base64
 import hashlib
@@ -27,15 +29,17 @@ class Hub:
     def find(self, path: str) -> object:
         """Return what is known of the data set, or None."""
         if "/tree/" in path:
-            return [
-                {
-                    "type": "file",
-                    "path": name,
-                    "size": len(body),
-                    "oid": hashlib.sha1(body).hexdigest(),
-                }
-                for name, body in self.files.items()
-            ]
+            entries = []
+            for name, body in self.files.items():
+                entries.append(
+                    {
+                        "type": "file",
+                        "path": name,
+                        "size": len(body),
+                        "oid": hashlib.sha1(body).hexdigest(),
+                    }
+                )
+            return entries
         if path.startswith("/api/datasets/"):
             siblings = [{"rfilename": name} for name in self.files]
             return {
@@ -53,11 +57,10 @@ class Hub:
             how = {"uploadMode": "regular", "shouldIgnore": False, "oid": None}
             return {"files": [{"path": file["path"], **how} for file in json.loads(body)["files"]]}
         if "/commit/" in path:
-            lines = [
-                line["value"]
-                for line in map(json.loads, body.splitlines())
-                if line["key"] == "file"
-            ]
+            lines = []
+            for line in map(json.loads, body.splitlines()):
+                if line["key"] == "file":
+                    lines.append(line["value"])
             self.committed.append(
                 {line["path"]: base64.b64decode(line["content"]) for line in lines}
             )

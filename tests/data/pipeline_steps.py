@@ -1,4 +1,6 @@
-"""Small real steps for the engine's tests; in a module of their own, so that worker processes can import them."""
+"""Small real steps for the engine's tests; in a module of their own,
+so that worker processes can import them.
+"""
 
 import os
 import signal
@@ -54,7 +56,10 @@ def open_collect(settings: Settings, opened: ExitStack) -> Any:
     def work(place: str) -> Iterator[Row]:
         for number in range(int(place) * ROWS_PER_SHARD, (int(place) + 1) * ROWS_PER_SHARD):
             yield Candidate(
-                id=f"n/{number}", dataset="n", title=f"title {number % 7}", statement=str(number)
+                id=f"n/{number}",
+                dataset="n",
+                title=f"title {number % 7}",
+                statement=str(number),
             )
 
     return work
@@ -88,7 +93,9 @@ def alone_step(folder: Path, *, num_processes: int = 1) -> MapStep:
 
 
 def open_alone(settings: AloneSettings, opened: ExitStack) -> Any:
-    """Write down, in a file of each process, which rows it was given; begin once so many processes are there."""
+    """Write down, in a file of each process, which rows it was given;
+    begin once so many processes are there.
+    """
     (settings.folder / str(os.getpid())).touch()
     while len([*settings.folder.iterdir()]) < settings.num_processes:
         time.sleep(0.05)
@@ -143,10 +150,17 @@ class Unique(Barrier):
         first, *rest = self.members[candidate.title]
         if candidate.id != first:
             return Rejection(
-                id=candidate.id, dataset="n", stage="filter", reason="duplicate_of", detail=first
+                id=candidate.id,
+                dataset="n",
+                stage="filter",
+                reason="duplicate_of",
+                detail=first,
             )
         return candidate.change(
-            "filter", "merge", merged=tuple(rest), tags=tuple(others[r].statement for r in rest)
+            "filter",
+            "merge",
+            merged=tuple(rest),
+            tags=tuple(others[r].statement for r in rest),
         )
 
 

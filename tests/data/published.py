@@ -56,7 +56,9 @@ def make_call_row(name: str = "3001", **changes: Any) -> dict[str, Any]:
             platform="leetcode",
             difficulty="medium",
             contest_date="2024-08-10T19:30:00",
-            starter_code="class Solution:\n    def double(self, a: List[int]) -> List[int]:\n        ",
+            starter_code=(
+                "class Solution:\n    def double(self, a: List[int]) -> List[int]:\n        "
+            ),
             public_test_cases=json.dumps(tests),
             private_test_cases=pack(json.dumps([{**tests[0], "input": "[]", "output": "[]"}])),
             metadata=json.dumps({"func_name": "double"}),

@@ -23,7 +23,12 @@ NONE: dict[str, Any] = {"input": [], "output": []}
 
 
 def row(
-    name: str, text: str, tests: list[tuple[str, str]], *, right: str, wrong: str = ""
+    name: str,
+    text: str,
+    tests: list[tuple[str, str]],
+    *,
+    right: str,
+    wrong: str = "",
 ) -> dict[str, Any]:
     wrongs = [wrong] if wrong else []
     return {
@@ -48,7 +53,10 @@ TESTS = [
     ("20 1\n", "21\n"),
 ]
 PRODUCT = TEXT.replace("sum", "product").replace("two integers", "a pair of small numbers")
-BASKET = "You are given an apple count and a pear count for one basket. How many fruits does it hold, at most n <= 105?"
+BASKET = (
+    "You are given an apple count and a pear count for one basket. How many fruits does it "
+    "hold, at most n <= 105?"
+)
 ROWS = [
     row("Fine", TEXT, TESTS, right=SUM, wrong="print(3)"),
     row("Same again", TEXT, TESTS, right=SUM),
@@ -62,7 +70,9 @@ ROWS = [
 def source(tmp_path: Path) -> SourceSettings:
     (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in ROWS))
     return SourceSettings(
-        path=str(tmp_path / "rows.jsonl"), format="codecontests", licence="CC-BY-4.0"
+        path=str(tmp_path / "rows.jsonl"),
+        format="codecontests",
+        licence="CC-BY-4.0",
     )
 
 
@@ -100,7 +110,8 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
     found = audit(config(source, tmp_path / "whole", benchmarks=(benchmark,)))
     kinds = kinds_of(tmp_path / "whole")
     assert kinds["5"] == {"missing_field"}
-    # Copies of a benchmark are found by what they do; the third's tests are those of a sum, but its program is another.
+    # Copies of a benchmark are found by what they do; the third's tests are those of a sum,
+    # but its program is another.
     assert kinds["1"] | kinds["2"] == {"duplicate_of", "contaminated"}
     assert kinds["3"] == {"reference_fails"}
     # What one step would turn away is looked at by the next ones too.
@@ -120,7 +131,9 @@ def test_an_audit_finds_what_a_build_would_turn_away_and_a_stopped_one_ends_the_
 
 
 def test_a_source_of_a_builds_config_is_audited_with_its_benchmarks(
-    source: SourceSettings, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    source: SourceSettings,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     (tmp_path / "copy.jsonl").write_text(
         json.dumps({"task_id": 1, "text": TEXT, "code": "def f():\n  pass", "test_list": []})

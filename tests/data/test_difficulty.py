@@ -82,7 +82,10 @@ def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> No
 
 def make(number: int, predicted: float | None, *rates: str) -> Candidate:
     return Candidate(
-        id=f"a/{number}", dataset="a", difficulty=Difficulty(predicted=predicted), pass_rates=rates
+        id=f"a/{number}",
+        dataset="a",
+        difficulty=Difficulty(predicted=predicted),
+        pass_rates=rates,
     )
 
 
@@ -99,16 +102,24 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(
 ) -> None:
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
-    easy_ones = {
-        candidate.id for candidate in candidates if (candidate.difficulty.predicted or 0) < 2.5
-    }
+    easy_ones = set()
+    for candidate in candidates:
+        if (candidate.difficulty.predicted or 0) < 2.5:
+            easy_ones.add(candidate.id)
     names = {candidate.id for candidate in candidates} - rejected(candidates, settings).keys()
-    easy = [name for name in names if name in easy_ones]
+    easy = []
+    for name in names:
+        if name in easy_ones:
+            easy.append(name)
     assert {candidate.id for candidate in candidates} - easy_ones <= names
     assert len(easy) <= 0.2 * len(names) + 1e-9
-    dropped = [c.difficulty.predicted or 0 for c in candidates if c.id not in names]
+    dropped = []
+    for c in candidates:
+        if c.id not in names:
+            dropped.append(c.difficulty.predicted or 0)
     lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
-    assert all(value <= lowest for value in dropped), "the easiest go first"
+    for value in dropped:
+        assert value <= lowest, "the easiest go first"
     # The order of the candidates changes nothing.
     assert rejected(order.sample(candidates, len(candidates)), settings) == rejected(
         candidates, settings
@@ -180,9 +191,11 @@ def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> 
         SelectionSettings(by="pass_rate", easy_below=0.5),
     )
     assert none == dict.fromkeys("ab", ("no_difficulty", "no pass_rate"))
-    assert all(isinstance(row, Candidate) for row in pass_through(DifficultySettings()))
+    for row in pass_through(DifficultySettings()):
+        assert isinstance(row, Candidate)
     papers = DifficultySettings.model_validate({"endpoint": ENDPOINT, "selection": {}})
-    assert not any(isinstance(row, Candidate) for row in pass_through(papers))
+    for row in pass_through(papers):
+        assert not isinstance(row, Candidate)
     scored = DifficultySettings.model_validate(
         {"endpoint": ENDPOINT, "selection": {"easy_below": 1.4}}
     )
@@ -207,8 +220,10 @@ def test_a_pass_rate_says_what_it_was_measured_on(tmp_path: Path) -> None:
         DifficultySettings.model_validate({**given, "responses": tmp_path / "r.jsonl"})
     )[1]
     (tmp_path / "r.jsonl").write_text('{"id": "1", "responses": ["x"]}\n')
-    for other, said in (({"responses": tmp_path / "r.jsonl"}, "write them as the corpus does, such as 'a/0'"),
-                        ({"pass_rates_of": "n"}, "pass_rates_of = 'n', but rates are of m; name one")):  # fmt: skip
+    for other, said in (
+        ({"responses": tmp_path / "r.jsonl"}, "write them as the corpus does, such as 'a/0'"),
+        ({"pass_rates_of": "n"}, "pass_rates_of = 'n', but rates are of m; name one"),
+    ):
         with pytest.raises(DataError, match=said):
             pass_through(DifficultySettings.model_validate({**given, **other}))
     assert isinstance(published, Candidate)

@@ -30,14 +30,20 @@ def build(
     work: Path, num_shards: int, rest: list[Step] = REST, *, runner: Runner = ALONE, **more: Any
 ) -> tuple[list[list[Part]], list[StepCounts]]:
     return run_steps(
-        steps.shards(num_shards), steps.collect_step(), rest, work=work, runner=runner, **more
+        steps.shards(num_shards),
+        steps.collect_step(),
+        rest,
+        work=work,
+        runner=runner,
+        **more,
     )
 
 
 def contents(work: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(work)): path.read_bytes() for path in sorted(work.rglob("*.parquet"))
-    }
+    files = {}
+    for path in sorted(work.rglob("*.parquet")):
+        files[str(path.relative_to(work))] = path.read_bytes()
+    return files
 
 
 def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
@@ -50,17 +56,25 @@ def test_every_row_is_kept_or_rejected_with_its_reason(tmp_path: Path) -> None:
         {"duplicate_of": 19},
         {"divisible": 2},
     ]
-    reasons = [
-        row.reason for of_step in parts for part in of_step for row in read_rejected(part.path)
-    ]
+    reasons = []
+    for of_step in parts:
+        for part in of_step:
+            for row in read_rejected(part.path):
+                reasons.append(row.reason)
     assert {reason: reasons.count(reason) for reason in reasons} == {
         "divisible": 16,
         "duplicate_of": 19,
     }
-    kept = [row for part in parts[-1] for row in KeptRows(part.path)]
-    assert all(row.lineage[-1].step == "double" for row in kept)
-    merged = [row for part in parts[2] for row in KeptRows(part.path)]
-    assert all(len(row.merged) == len(row.tags) for row in merged)
+    kept = []
+    for part in parts[-1]:
+        kept.extend(KeptRows(part.path))
+    for row in kept:
+        assert row.lineage[-1].step == "double"
+    merged = []
+    for part in parts[2]:
+        merged.extend(KeptRows(part.path))
+    for row in merged:
+        assert len(row.merged) == len(row.tags)
     assert sum(len(row.merged) for row in merged) == 19
 
 
@@ -136,17 +150,16 @@ def test_an_error_of_ours_comes_out_of_a_worker_as_itself_and_one_that_is_killed
 def test_a_step_that_loses_a_row_is_named_and_leaves_no_file(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="lose lost, added or reordered rows"):
         build(tmp_path, 1, [steps.step("lose", runs="alone")])
-    assert not [path for path in (tmp_path / "lose").iterdir() if "parquet" in path.name]
+    for path in (tmp_path / "lose").iterdir():
+        assert "parquet" not in path.name
 
 
 @pytest.mark.timeout(600)
 def test_steps_that_run_alone_are_spread_over_nodes_and_outlive_all_but_one(
     two_nodes: Any, tmp_path: Path
 ) -> None:
-    work, folders = (
-        [tmp_path / name for name in ("native", "ray")],
-        [tmp_path / name for name in ("here", "there")],
-    )
+    work = [tmp_path / name for name in ("native", "ray")]
+    folders = [tmp_path / name for name in ("here", "there")]
     for folder in folders:
         folder.mkdir()
     build(work[0], 12, [steps.alone_step(folders[0])])

@@ -32,7 +32,11 @@ def candidate(number: int, **options: object) -> Candidate:
 KEPT = [candidate(1), candidate(2, fn_name="add", tests=(TestCase(input="1\n2", output="3"),))]
 REJECTED = [
     Rejection(
-        id="set/3", dataset="set", stage="filter", reason="no_licence", candidate=candidate(3)
+        id="set/3",
+        dataset="set",
+        stage="filter",
+        reason="no_licence",
+        candidate=candidate(3),
     ),
     Rejection(id="set/4", dataset="set", stage="collect", reason="not_json", raw="{</script>"),
 ]
@@ -82,12 +86,22 @@ def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_
     assert ["unit_tests" in line["verifier_metadata"] for line in lines] == [False, False, True]
 
 
-@pytest.mark.parametrize(("name", "licences", "said"), [
-    ("my: corpus", ("MIT", "MIT"), "mit"), ('"#', ("MIT", "GPL-3.0"), "other"), ("- no", ("", ""), "unknown"),
-    ("yes", ("permission of the author",) * 2, "other"), ("a", ("MIT", ""), "other"), ("b", ("M\n\na|b", ""), "other"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "licences", "said"),
+    [
+        ("my: corpus", ("MIT", "MIT"), "mit"),
+        ('"#', ("MIT", "GPL-3.0"), "other"),
+        ("- no", ("", ""), "unknown"),
+        ("yes", ("permission of the author",) * 2, "other"),
+        ("a", ("MIT", ""), "other"),
+        ("b", (("M\n\na|b"), ""), "other"),
+    ],
+)
 def test_the_head_of_a_card_is_yaml_whatever_its_name(
-    tmp_path: Path, name: str, licences: tuple[str, str], said: str
+    tmp_path: Path,
+    name: str,
+    licences: tuple[str, str],
+    said: str,
 ) -> None:
     kept = [candidate(number, licence=licence) for number, licence in enumerate(licences)]
     write_card(

@@ -34,7 +34,10 @@ SAME = {"bridges", "ledger"}
 def answer(_: int, messages: Sequence[dict[str, str]]) -> str:
     """Answer as a model that knows which stories are which task."""
     text = messages[0]["content"]
-    named = [name for name in TASKS if f"<{name}>" in text]
+    named = []
+    for name in TASKS:
+        if f"<{name}>" in text:
+            named.append(name)
     if text.startswith("State"):
         return json.dumps({"task": TASKS[named[0]]})
     if "<words>" in text:
@@ -59,7 +62,8 @@ def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements
             assert num_unanswered == 0
             assert hit.detail == "tiny: stories aside"
         texts = [request["messages"][0]["content"] for request in asked]
-    # One restatement a problem, and one comparison: the nearest comes first. The second time all replies are kept.
+    # One restatement a problem, and one comparison: the nearest comes first.
+    # The second time all replies are kept.
     assert len(texts) == len(TASKS) + 1
     assert "<bridges>" in texts[-1]
     assert "<ledger>" in texts[-1]
@@ -80,8 +84,17 @@ def test_a_build_rejects_what_the_model_calls_the_same(tmp_path: Path) -> None:
     """And asks nothing twice; without benchmarks there is nothing to ask about."""
     tests = json.dumps({"inputs": ["1\n"], "outputs": ["1\n"]})
     for name in ("ledger", "bridges", "words"):
-        story = f"{pose(name).statement} The people of the valley of {name} wonder about it, as they do each year."
-        text = f"{story}\n\nInput\n\nOne integer, how many {name} there are.\n\nOutput\n\nWhat the {name} come to.\n"
+        story = (
+            f"{pose(name).statement} The people of the valley of {name} wonder about it, as "
+            "they do each year."
+        )
+        text = (
+            f"{story}\n\n"
+            "Input\n\n"
+            f"One integer, how many {name} there are.\n\n"
+            "Output\n\n"
+            f"What the {name} come to.\n"
+        )
         rows = [{"problem_id": name, "question": text, "input_output": tests}]
         write_rows(tmp_path / f"{name}.jsonl", rows)
     ledger, bridges, other = (

@@ -1,6 +1,8 @@
-"""Whole evaluations: from a file, from a server, from a tiny model; killed, resumed, compared, refused.
+"""Whole evaluations: from a file, from a server, from a tiny model; killed, resumed, compared,
+refused.
 
-Then the server alone: what is sent, borne and said; and the grid: each sum is over the right problems.
+Then the server alone: what is sent, borne and said; and the grid:
+each sum is over the right problems.
 """
 
 import json
@@ -73,7 +75,10 @@ def run(config: EvalConfig, folder: Path) -> dict[str, Any]:
 
 
 def cell(
-    results: dict[str, Any], platform: str = "all", difficulty: str = "all", k: int = 1
+    results: dict[str, Any],
+    platform: str = "all",
+    difficulty: str = "all",
+    k: int = 1,
 ) -> dict[str, Any]:
     wanted = (platform, difficulty, k)
     return next(c for c in results["cells"] if (c["platform"], c["difficulty"], c["k"]) == wanted)
@@ -100,9 +105,9 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
     assert run(config, tmp_path / "run") == results
     assert folder.verdicts.read_bytes() == written
     rows = [json.loads(line) for line in written.splitlines()]
-    faulty = [
-        {**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row for row in rows
-    ]
+    faulty = []
+    for row in rows:
+        faulty.append({**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row)
     folder.verdicts.write_text("".join(json.dumps(row) + "\n" for row in faulty))
     without = summarise(folder)
     assert without["num_unscored"] == 2
@@ -122,7 +127,11 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(
     results = run(config, tmp_path / "run")
     path = {"generation.path": str(tmp_path / "answers0.json")}
     other = file_config(
-        tmp_path, bench_file, answers, **path, **{"benchmark.dialect": "livecodebench"}
+        tmp_path,
+        bench_file,
+        answers,
+        **path,
+        **{"benchmark.dialect": "livecodebench"},
     )
     with pytest.raises(
         DataError, match=r'another config \(benchmark\.dialect: "plain" -> "livecodebench"\)'
@@ -165,7 +174,9 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(
 
 
 def test_two_runs_are_compared_problem_by_problem_and_shown(
-    tmp_path: Path, bench_file: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    bench_file: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     run(
         file_config(tmp_path, bench_file, {"a": [WRONG], "b": [WRONG], "c": [DOUBLE]}),
@@ -251,10 +262,17 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Pa
         "You are an expert Python programmer. You will be given a question"
     )
     assert user["content"] == (
-        "### Question:\nPrint the sum of two numbers.\n\n### Format: Read the inputs from stdin solve the problem and "
-        "write the answer to stdout (do not directly test on the sample inputs). Enclose your code within delimiters "
-        "as follows. Ensure that when the python program runs, it reads the inputs, runs the algorithm and writes "
-        "output to STDOUT.\n```python\n# YOUR CODE HERE\n```\n\n"
+        "### Question:\n"
+        "Print the sum of two numbers.\n\n"
+        "### Format: Read the inputs from stdin solve the problem and "
+        "write the answer to stdout (do not directly test on the sample inputs). Enclose "
+        "your code within delimiters "
+        "as follows. Ensure that when the python program runs, it reads the inputs, runs "
+        "the algorithm and writes "
+        "output to STDOUT.\n"
+        "```python\n"
+        "# YOUR CODE HERE\n"
+        "```\n\n"
         "### Answer: (use the provided format with backticks)\n\n"
     )
     asked = build_messages(call, config, build_asker(config))
@@ -265,7 +283,10 @@ def test_questions_are_asked_in_the_words_of_training_each_with_a_seed_of_its_ow
     tmp_path: Path, bench_file: Path
 ) -> None:
     with serve(answer_right) as server:
-        words = "--prompt.style template --prompt.options.text 'Q: {statement}' --prompt.system 'Be brief.'"
+        words = (
+            "--prompt.style template --prompt.options.text 'Q: {statement}' --prompt.system "
+            "'Be brief.'"
+        )
         words += " --prompt.chat_template_options.enable_thinking false"
         main([*endpoint_words(server, bench_file, tmp_path / "one"), *shlex.split(words)])
         asked = list(server.requests)
@@ -312,7 +333,11 @@ def model_config(folder: Path, model: Path, problems: list[Problem], **changes: 
 
 
 EASY = generate_problems(
-    split="heldout", num_problems=12, seed=0, tiers=("easy",), styles=("stdin",)
+    split="heldout",
+    num_problems=12,
+    seed=0,
+    tiers=("easy",),
+    styles=("stdin",),
 )
 
 
@@ -329,13 +354,19 @@ def test_a_tiny_model_is_evaluated_with_transformers(tmp_path: Path, tiny_checkp
     assert results["is_complete"] is True
     assert results["outcomes"].get("accepted", 0) > 0
     samples = EvaluationFolder(tmp_path / "run").read_samples().values()
-    assert all(sample.num_tokens and sample.num_tokens <= 96 for sample in samples)
-    assert all(sample.num_tokens == 96 for sample in samples if sample.is_truncated)
+    for sample in samples:
+        assert sample.num_tokens
+        assert sample.num_tokens <= 96
+    for sample in samples:
+        if sample.is_truncated:
+            assert sample.num_tokens == 96
     assert run(config, tmp_path / "again")["outcomes"] == results["outcomes"]
 
 
 def test_a_base_model_is_asked_in_plain_text(
-    tmp_path: Path, tiny_checkpoint: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    tiny_checkpoint: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     base = tmp_path / "base"
     shutil.copytree(tiny_checkpoint, base)
@@ -359,8 +390,11 @@ def test_no_setting_of_a_checkpoint_changes_an_evaluation_and_the_manifest_names
         samples = EvaluationFolder(tmp_path / f"run{number}").read_samples().values()
         shown.append({(one.problem_id, one.sample_index, one.completion) for one in samples})
     assert shown[0] == shown[1]
-    texts = [one.prompt or "" for one in samples]
-    assert all(text.endswith("<|sep|>") for text in texts)
+    texts = []
+    for one in samples:
+        texts.append(one.prompt or "")
+    for text in texts:
+        assert text.endswith("<|sep|>")
     machine = EvaluationFolder(tmp_path / "run0").read_manifest()["machine"]
     assert machine["dtype"] == "float32"
 
@@ -411,10 +445,17 @@ def config(url: str, **changes: Any) -> EndpointGeneration:
 
 
 def requests(number: int) -> list[ResponseRequest]:
-    return [
-        ResponseRequest(f"p{index}", 0, [{"role": "user", "content": f"ask {index}"}], 100 + index)
-        for index in range(number)
-    ]
+    asked = []
+    for index in range(number):
+        asked.append(
+            ResponseRequest(
+                f"p{index}",
+                0,
+                [{"role": "user", "content": f"ask {index}"}],
+                100 + index,
+            )
+        )
+    return asked
 
 
 def echo(body: dict[str, Any], number: int) -> Reply:
@@ -425,10 +466,9 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("SOME_KEY", "secret")
     with serve(echo, seconds=0.02) as server:
         asked = config(server.url, concurrency=3, api_key_env="SOME_KEY")
-        answers = {
-            request.problem_id: response
-            for request, response in ask_endpoint(asked, requests(12), SAMPLING)
-        }
+        answers = {}
+        for request, response in ask_endpoint(asked, requests(12), SAMPLING):
+            answers[request.problem_id] = response
     assert {name: response.text for name, response in answers.items()} == {
         f"p{i}": f"ASK {i}" for i in range(12)
     }
@@ -469,7 +509,10 @@ def test_what_a_server_parsed_as_thinking_is_part_of_the_response() -> None:
     replies = [
         completion("```python\nprint(2)\n```", reasoning_content="```python\nprint(1)\n```"),
         completion(
-            None, finish="length", reasoning="```python\nprint(1)\n```", reasoning_details=[{}]
+            None,
+            finish="length",
+            reasoning="```python\nprint(1)\n```",
+            reasoning_details=[{}],
         ),
         completion("```python\nprint(3)\n```", reasoning=None, reasoning_content=["odd"]),
     ]

@@ -68,7 +68,9 @@ def test_evalplus_solutions_and_completions_are_taken(
     lines = [{"task_id": "a", "solution": CODE}, {"task_id": "b", "completion": "    return a"}]
     lines.append({"task_id": "a", "solution": "print(2)", "completion": "thoughts"})
     found = read(
-        tmp_path / "samples.jsonl", "".join(json.dumps(line) + "\n" for line in lines), questions
+        tmp_path / "samples.jsonl",
+        "".join(json.dumps(line) + "\n" for line in lines),
+        questions,
     )
     assert [(s.problem_id, s.sample_index) for s in found] == [("a", 0), ("b", 0), ("a", 1)]
     assert [s.program for s in found[1:]] == [
@@ -103,7 +105,11 @@ BARE_OF_A = {
 @pytest.mark.parametrize("id_key", ["problem_id", "task_id"])
 @pytest.mark.parametrize("key", ["response", "completion", "generation", "output"])
 def test_plain_code_is_the_same_under_every_key(
-    name: str, id_key: str, key: str, tmp_path: Path, questions: list[Question]
+    name: str,
+    id_key: str,
+    key: str,
+    tmp_path: Path,
+    questions: list[Question],
 ) -> None:
     text, code = BARE_OF_A[name]
     rows = [{id_key: "a", key: text}]
@@ -130,7 +136,10 @@ BARE_OF_A_PROMPT = {
 @pytest.mark.parametrize("name", BARE_OF_A_PROMPT)
 @pytest.mark.parametrize("key", ["response", "completion"])
 def test_plain_code_goes_on_where_the_prompt_ends(
-    name: str, key: str, tmp_path: Path, questions: list[Question]
+    name: str,
+    key: str,
+    tmp_path: Path,
+    questions: list[Question],
 ) -> None:
     changes = {"statement": _PROMPT, "starter_code": "", "fn_name": "double"}
     question = replace(questions[1], problem=questions[1].problem.model_copy(update=changes))
@@ -189,7 +198,9 @@ def test_a_response_is_read_in_the_problem_s_language(
 def test_a_problem_is_known_by_the_id_that_its_own_row_has(
     tmp_path: Path, questions: list[Question]
 ) -> None:
-    """A row with a column that our records lack is read as another format's, whose name then stands before its id."""
+    """A row with a column that our records lack is read as another format's,
+    whose name then stands before its id.
+    """
 
     def rename(question: Question, name: str) -> Question:
         return replace(question, problem=question.problem.model_copy(update={"id": name}))
@@ -255,7 +266,10 @@ def test_a_problem_without_an_answer_is_an_error_unless_allowed(
     ],
 )
 def test_a_broken_file_is_refused_by_line(
-    tmp_path: Path, questions: list[Question], content: object, why: str
+    tmp_path: Path,
+    questions: list[Question],
+    content: object,
+    why: str,
 ) -> None:
     with pytest.raises(DataError, match=why):
         read(tmp_path / "out.json", content, questions)

@@ -1,7 +1,9 @@
-"""One fixed set of programs with their problems, for every door: each must say of them what the judge itself says.
+"""One fixed set of programs with their problems, for every door:
+each must say of them what the judge itself says.
 
-From the suites of the evaluator: forgeries, honest programs, right but unusual functions, and outputs beside expected
-ones. What takes long, another language and packages are left out, so that a door's environment needs nothing but us.
+From the suites of the evaluator: forgeries, honest programs, right but unusual functions, and
+outputs beside expected ones. What takes long, another language and packages are left out, so that a
+door's environment needs nothing but us.
 """
 
 import re
@@ -22,7 +24,8 @@ from tests.judge.safety_suites import FORGERIES, KINDS
 shared_judge(stop="never")
 
 _SLOW = re.compile(
-    "a generator|a (list|tree) without end|a tree that grows with every read|a list that is too long.*"
+    "a generator|a (list|tree) without end|a tree that grows with every read|a list that "
+    "is too long.*"
 )
 _SAMPLE_SIZE = 60
 
@@ -42,7 +45,9 @@ class Pair(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Whether inputs, outputs and a function's name say it all, as LiveCodeBench's form has it."""
+        """Whether inputs, outputs and a function's name say it all,
+        as LiveCodeBench's form has it.
+        """
         return self.problem.checker == Checker() and self.problem.call is None
 
     def as_input_output(self) -> dict[str, object]:
@@ -78,7 +83,10 @@ def _make() -> list[Pair]:
     ]
     pairs += [
         Pair(
-            f"unusual: {name}", code, _problem(name, ("[1, 2]\n3", "[3, 6]"), fn_name="solve"), True
+            f"unusual: {name}",
+            code,
+            _problem(name, ("[1, 2]\n3", "[3, 6]"), fn_name="solve"),
+            True,
         )
         for name, code in CALLS.items()
         if not re.search("numpy|numba|sorted", code, re.I)
@@ -109,8 +117,13 @@ _judged: dict[str, Verdict] = {}
 
 
 def judged(pairs: Sequence[Pair]) -> list[Verdict]:
-    """Return what the judge itself says of responses that hold the pairs' programs; it is asked once."""
-    new = [pair for pair in pairs if pair.name not in _judged]
+    """Return what the judge itself says of responses that hold the pairs' programs;
+    it is asked once.
+    """
+    new = []
+    for pair in pairs:
+        if pair.name not in _judged:
+            new.append(pair)
     if new:
         with Judge() as judge:
             verdicts = judge.judge(
@@ -121,16 +134,22 @@ def judged(pairs: Sequence[Pair]) -> list[Verdict]:
 
 
 FAULTY: Final = _problem(
-    "faulty", ("1", "1"), checker={"type": "program", "code": "import sys\nsys.exit(3)"}
+    "faulty",
+    ("1", "1"),
+    checker={"type": "program", "code": "import sys\nsys.exit(3)"},
 )
-"""A problem on which any judge fails: its checker breaks on its own answer, which says nothing about a program."""
+"""A problem on which any judge fails: its checker breaks on its own answer,
+which says nothing about a program.
+"""
 
 
 RIGHT: Final = "```python\nprint(sum(map(int, input().split())))\n```"
 """What a model says that adds all integers of a line."""
 ROW: Final = {
-    "question": "Print the sum.", "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}', "id": "apps",
-}  # fmt: skip
+    "question": "Print the sum.",
+    "input_output": '{"inputs": ["1 2"], "outputs": ["3"]}',
+    "id": "apps",
+}
 
 
 def fault(problem: Problem) -> Verdict:

@@ -44,17 +44,17 @@ def run(path: Path, rows: list[dict[str, Any]], responses: list[str], tmp_path: 
 
 
 def values_of(log: EvalLog) -> dict[str, Any]:
-    return {
-        str(sample.id): next(iter(sample.scores.values())).value for sample in log.samples or []
-    }
+    values = {}
+    for sample in log.samples or []:
+        values[str(sample.id)] = next(iter(sample.scores.values())).value
+    return values
 
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_scores_are_those_of_the_judge(pairs: list[Pair], tmp_path: Path) -> None:
-    records = [
-        pair.problem.model_dump(mode="json") | {"id": str(n), "statement": "?"}
-        for n, pair in enumerate(pairs)
-    ]
+    records = []
+    for n, pair in enumerate(pairs):
+        records.append(pair.problem.model_dump(mode="json") | {"id": str(n), "statement": "?"})
     log = run(tmp_path / "problems.jsonl", records, [pair.response for pair in pairs], tmp_path)
     assert values_of(log) == {
         str(n): float(verdict.is_accepted) for n, verdict in enumerate(judged(pairs))

@@ -1,6 +1,8 @@
-"""docs/integrations.md itself: each program's blocks are read from the page and run as they stand there.
+"""docs/integrations.md itself: each program's blocks are read from the page and run as they stand
+there.
 
-Only what a reader has to fill in is filled in (`FILLED`): a model, an address, a data set that needs no network.
+Only what a reader has to fill in is filled in (`FILLED`): a model, an address,
+a data set that needs no network.
 """
 
 import asyncio
@@ -46,7 +48,9 @@ def needs(package: str) -> None:
 
 
 def command(text: str, name: str, filled: dict[str, str]) -> str:
-    """Return the command of a block that begins with a name; what a reader fills in is filled in."""
+    """Return the command of a block that begins with a name;
+    what a reader fills in is filled in.
+    """
     (line,) = [line for line in re.sub(r"\\\n\s*", " ", text).splitlines() if line.startswith(name)]
     for placeholder, value in filled.items():
         assert placeholder in line, f"{placeholder} is no longer in: {line}"
@@ -83,7 +87,12 @@ def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
         "per_device_train_batch_size": 4,
     }
     args = GRPOConfig(
-        str(folder), **options, max_completion_length=8, bf16=False, use_cpu=True, report_to="none"
+        str(folder),
+        **options,
+        max_completion_length=8,
+        bf16=False,
+        use_cpu=True,
+        report_to="none",
     )
     names: dict[str, Any] = {
         "GRPOTrainer": GRPOTrainer,
@@ -99,7 +108,9 @@ def test_trl(folder: Path, tiny_checkpoint: Path) -> None:
 
 
 def test_verl() -> None:
-    """The keys of the command are composed into verl's own configuration, as its `hydra.main` does."""
+    """The keys of the command are composed into verl's own configuration,
+    as its `hydra.main` does.
+    """
     needs("transfer_queue")
     from hydra import compose, initialize_config_module
 
@@ -120,7 +131,9 @@ def test_livecodebench() -> None:
 
 @pytest.mark.slow
 def test_lm_eval(folder: Path, model_url: str) -> None:
-    """Both blocks: the task of one's own, whose rows need no network, is what the command is asked for."""
+    """Both blocks: the task of one's own, whose rows need no network,
+    is what the command is asked for.
+    """
     needs("lm_eval")
     task = block("lm-evaluation-harness", "yaml").text
     shown = type_in("python -m microcoder.integrations.lm_eval", folder).strip()
@@ -141,7 +154,9 @@ def test_inspect(folder: Path, model_url: str) -> None:
     needs("inspect_ai")
     line = command(block("Inspect", "console").text, "inspect eval", {})
     shown = type_in(
-        f"{line} --display plain", folder, {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"}
+        f"{line} --display plain",
+        folder,
+        {"OPENAI_BASE_URL": model_url, "OPENAI_API_KEY": "x"},
     )
     assert re.search(r"mean +1\.0", shown), shown
     import inspect_ai
@@ -168,7 +183,9 @@ def test_verifiers(folder: Path, model_url: str) -> None:
 
 
 def test_nemo_gym(folder: Path) -> None:
-    """The files that the block writes; with NeMo-Gym, they are its server, and the page's options are the judge's."""
+    """The files that the block writes; with NeMo-Gym, they are its server,
+    and the page's options are the judge's.
+    """
     type_in(block("NeMo-Gym", "bash").text, folder)
     app = folder / "resources_servers" / "microcoder" / "app.py"
     compile(app.read_text(), str(app), "exec")
@@ -224,9 +241,12 @@ def test_openenv(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_every_program_of_the_page_is_here() -> None:
-    names = {
-        re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()) for title in SECTIONS
-    }
-    tested = {name.removeprefix("test_") for name in globals() if name.startswith("test_")}
+    names = set()
+    for title in SECTIONS:
+        names.add(re.sub(r"\W+", "_", title.split(",")[0].split(" and ")[0].lower()))
+    tested = set()
+    for name in globals():
+        if name.startswith("test_"):
+            tested.add(name.removeprefix("test_"))
     known = {"lm_evaluation_harness": "lm_eval"}
     assert {known.get(name, name) for name in names} <= tested

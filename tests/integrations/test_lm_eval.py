@@ -1,4 +1,6 @@
-"""Our tasks in lm-evaluation-harness, loaded from the folder that the package brings, with its dummy model."""
+"""Our tasks in lm-evaluation-harness, loaded from the folder that the package brings,
+with its dummy model.
+"""
 
 import json
 import math
@@ -16,9 +18,9 @@ NAMES = ("microcoder_humaneval_plus", "microcoder_livecodebench", "microcoder_mb
 
 @pytest.mark.parametrize("pairs", AMOUNTS)
 def test_grades_are_those_of_the_judge(pairs: list[Pair]) -> None:
-    found = [
-        grade(pair.problem.model_dump(mode="json"), [pair.response])["pass_at_1"] for pair in pairs
-    ]
+    found = []
+    for pair in pairs:
+        found.append(grade(pair.problem.model_dump(mode="json"), [pair.response])["pass_at_1"])
     assert found == [float(verdict.is_accepted) for verdict in judged(pairs)]
 
 
@@ -36,7 +38,10 @@ def test_a_fault_is_left_out_of_the_mean() -> None:
 def test_the_folder_is_printed() -> None:
     command = [sys.executable, "-m", "microcoder.integrations.lm_eval"]
     assert subprocess.run(
-        command, capture_output=True, text=True, check=True
+        command,
+        capture_output=True,
+        text=True,
+        check=True,
     ).stdout.strip() == str(TASKS)
     assert {path.suffix for path in TASKS.iterdir() if path.is_file()} == {".yaml", ".py"}
 
@@ -53,7 +58,10 @@ def test_the_harness_loads_and_runs_them(tmp_path: Path) -> None:
     class Answers(DummyLM):
         def generate_until(self, requests: list[Instance], disable_tqdm: bool = False) -> list[str]:
             super().generate_until(requests, disable_tqdm)
-            return [RIGHT if "sum" in request.arguments[0] else "lol" for request in requests]
+            responses = []
+            for request in requests:
+                responses.append(RIGHT if "sum" in request.arguments[0] else "lol")
+            return responses
 
     rows = [ROW, {**ROW, "question": "Print the product.", "id": "product"}]
     path = tmp_path / "rows.jsonl"
@@ -67,7 +75,10 @@ def test_the_harness_loads_and_runs_them(tmp_path: Path) -> None:
     for name in NAMES:
         local_name = name.replace("microcoder", "local")
         results = simple_evaluate(
-            Answers(), tasks=[local_name], task_manager=manager, bootstrap_iters=0
+            Answers(),
+            tasks=[local_name],
+            task_manager=manager,
+            bootstrap_iters=0,
         )
         figures = results["results"][local_name]
         assert figures["pass_at_1,none"] == 0.5

@@ -25,7 +25,11 @@ def start(**judge: Any) -> TestClient:
     head = BaseServerConfig(host="127.0.0.1", port=11000)
     client = ServerClient(head_server_config=head, global_config_dict=OmegaConf.create({}))
     config = CodeServerConfig(
-        name="microcoder", host="127.0.0.1", port=8940, entrypoint="app.py", judge=judge
+        name="microcoder",
+        host="127.0.0.1",
+        port=8940,
+        entrypoint="app.py",
+        judge=judge,
     )
     return TestClient(CodeServer(config=config, server_client=client).setup_webserver())
 
@@ -53,8 +57,11 @@ def request(text: str, metadata: dict[str, Any], *, is_truncated: bool = False) 
     }
     asked = {"input": [{"role": "user", "content": "Sum?"}]}
     return {
-        "responses_create_params": asked, "verifier_metadata": metadata, "response": response, "difficulty": "easy",
-    }  # fmt: skip
+        "responses_create_params": asked,
+        "verifier_metadata": metadata,
+        "response": response,
+        "difficulty": "easy",
+    }
 
 
 def verify(server: TestClient, *arguments: Any, **options: Any) -> dict[str, Any]:
@@ -89,17 +96,18 @@ def test_rows_of_its_own_code_server_are_read(server: TestClient) -> None:
 
 def test_a_fault_of_the_sandbox_masks_the_sample_and_is_in_no_mean(server: TestClient) -> None:
     broken = verify(
-        server, RIGHT, {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)}
+        server,
+        RIGHT,
+        {"problem": FAULTY.model_dump(mode="json", exclude_defaults=True)},
     )
     assert broken["mask_sample"] is True
     assert broken["outcome"] == "sandbox_fault"
     assert broken["instance_config"] == {"mask_sample": True}
     right = verify(server, RIGHT, {"unit_tests": TESTS})
     assert right["instance_config"] == {"mask_sample": False}
-    rows = [
-        {"_ng_task_index": place, "_ng_rollout_index": 0, **answer}
-        for place, answer in enumerate((right, broken))
-    ]
+    rows = []
+    for place, answer in enumerate((right, broken)):
+        rows.append({"_ng_task_index": place, "_ng_rollout_index": 0, **answer})
     found = server.post("/aggregate_metrics", json={"verify_responses": rows}).json()[
         "agent_metrics"
     ]

@@ -1,4 +1,6 @@
-"""The environment of OpenEnv; docs/integrations.md has it behind OpenEnv's server, asked by its client."""
+"""The environment of OpenEnv; docs/integrations.md has it behind OpenEnv's server,
+asked by its client.
+"""
 
 import json
 from pathlib import Path

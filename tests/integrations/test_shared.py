@@ -13,7 +13,8 @@ from microcoder.judge.core.types import Problem
 from tests.integrations.pairs import ALL, SAMPLE
 
 SUM = Problem.model_validate({"id": "sum", "tests": [{"input": "1 2", "output": "3"}]})
-RIGHT, WRONG = Program("print(sum(map(int, input().split())))"), Program("print(4)")
+RIGHT = Program("print(sum(map(int, input().split())))")
+WRONG = Program("print(4)")
 
 
 def test_there_are_at_least_300_pairs_and_no_two_of_one_name() -> None:
@@ -59,7 +60,10 @@ async def main():
 asyncio.run(main())
 """
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert result.stdout == "accepted True\n"
     assert result.stderr == ""
@@ -91,9 +95,14 @@ print(child.exitcode, answers.get(), [v.is_accepted for v in shared_judge().judg
 
 
 def test_a_forked_child_has_a_judge_of_its_own_and_the_parents_goes_on() -> None:
-    # In a process of its own: a child of this one would have the locks of whatever other tests have imported.
+    # In a process of its own: a child of this one would have the locks of whatever other tests have
+    # imported.
     result = subprocess.run(
-        [sys.executable, "-c", FORKING], capture_output=True, text=True, check=False, timeout=120
+        [sys.executable, "-c", FORKING],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
     )
     assert result.stdout == "0 ['accepted', 'wrong_answer'] [True, False]\n"
     assert result.stderr == ""
@@ -105,7 +114,10 @@ def test_a_door_imports_none_of_the_packages_it_leads_to() -> None:
     )
     program = f"import sys, {doors}; print(*(name.split('.')[0] for name in sys.modules))"
     result = subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     packages = {
         "torch",

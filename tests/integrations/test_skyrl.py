@@ -22,7 +22,9 @@ def make(row: dict[str, Any], **options: Any) -> Any:
 
 
 def carry(problem: Problem) -> dict[str, Any]:
-    """Return the columns of a row that `microcoder data export --to trl` writes, beside its prompt."""
+    """Return the columns of a row that `microcoder data export --to trl` writes,
+    beside its prompt.
+    """
     return {"problem": problem.model_dump_json(exclude_defaults=True)}
 
 
@@ -34,10 +36,9 @@ def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
 
 
 def test_rows_of_its_own_livecodebench_environment_are_read() -> None:
-    tests = [
-        {"input": f"{a} 1", "output": str(a + 1), "testtype": "stdin", "metadata": {}}
-        for a in (1, 2)
-    ]
+    tests = []
+    for a in (1, 2):
+        tests.append({"input": f"{a} 1", "output": str(a + 1), "testtype": "stdin", "metadata": {}})
     row = {
         "data_source": "lcb",
         "reward_spec": {"method": "rule", "ground_truth": json.dumps(tests)},
@@ -63,7 +64,8 @@ def test_skyrls_own_setting_is_no_column_and_options_may_be_an_object() -> None:
         judge: ClassVar = {"stop": "never"}
 
     record = FAULTY.model_copy(update={"checker": Checker()}).model_dump(
-        mode="json", exclude_defaults=True
+        mode="json",
+        exclude_defaults=True,
     )
     env = skyrl_gym.make("microcoder", env_config=Options(), extras={**record, "max_turns": 1})
     assert env.step(RIGHT)["reward"] == 1.0

@@ -36,7 +36,8 @@ BROKEN = FAULTY.model_copy(update={"statement": STATEMENT, "reference": SUM.refe
 def make_task(problem: Problem) -> Any:
     """Return a task as verifiers' workers rebuild it from what comes over the wire."""
     data = CodeData(id=problem.id, prompt="Solve it.", problem=problem).model_dump(
-        mode="json", exclude_none=True
+        mode="json",
+        exclude_none=True,
     )
     return CodeTask(CodeData.model_validate(data))
 
@@ -78,13 +79,14 @@ def test_a_taskset_without_a_corpus_says_what_to_type() -> None:
 @pytest.fixture
 def corpus(tmp_path: Path) -> Path:
     """A corpus as `microcoder data export --to verifiers` writes it."""
-    records = [
-        problem.model_dump(exclude_defaults=True) for problem in (SUM, WRONG, SILENT, BROKEN)
-    ]
-    rows = [
-        {"name": one["id"], "prompt": [], "answer": "", "info": json.dumps({"problem": one})}
-        for one in records
-    ]
+    records = []
+    for problem in (SUM, WRONG, SILENT, BROKEN):
+        records.append(problem.model_dump(exclude_defaults=True))
+    rows = []
+    for one in records:
+        rows.append(
+            {"name": one["id"], "prompt": [], "answer": "", "info": json.dumps({"problem": one})}
+        )
     (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path / "corpus.jsonl"
 

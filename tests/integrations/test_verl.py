@@ -30,7 +30,9 @@ def score_of(
 
 
 def row_of(pair: Pair) -> tuple[Any, dict[str, Any]]:
-    """A pair's problem as verl's rows have it; what inputs and outputs do not say is in extra_info."""
+    """A pair's problem as verl's rows have it;
+    what inputs and outputs do not say is in extra_info.
+    """
     if pair.is_plain:
         return json.dumps(pair.as_input_output()), {"index": 1}
     return "", {"index": 1, "problem": pair.problem.model_dump_json()}
@@ -60,7 +62,10 @@ def test_every_field_of_a_verdict_is_a_figure() -> None:
     assert found["is_accepted"] == 0
     assert {f"is_{outcome}" for outcome in Outcome} <= found.keys()
     waited = compute_score_sync(
-        data_source="code", solution_str=RIGHT, ground_truth=TESTS, extra_info={}
+        data_source="code",
+        solution_str=RIGHT,
+        ground_truth=TESTS,
+        extra_info={},
     )
     assert waited["score"] == 1.0
 
@@ -129,13 +134,17 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
     from microcoder.train.verl import settings
 
     settings.register(core_algos.ADV_ESTIMATOR_REGISTRY)
-    rewards, mask = torch.zeros(6, 3), torch.tensor([[1.0, 1, 1], [1, 1, 0]]).repeat(3, 1)
+    rewards = torch.zeros(6, 3)
+    mask = torch.tensor([[1.0, 1, 1], [1, 1, 0]]).repeat(3, 1)
     rewards[[0, 2], 2] = 1.0
     theirs = core_algos.get_adv_estimator_fn("grpo")
     ours = core_algos.get_adv_estimator_fn("microcoder_grpo")
     index = np.array(["a", "a", "a", "b", "b", "b"], dtype=object)
     expected = theirs(
-        token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None
+        token_level_rewards=rewards.clone(),
+        response_mask=mask,
+        index=index,
+        config=None,
     )[0]
     found = ours(token_level_rewards=rewards.clone(), response_mask=mask, index=index, config=None)[
         0
@@ -145,7 +154,10 @@ def test_our_advantages_leave_out_what_is_unscored() -> None:
     with_fault = ours(token_level_rewards=rewards, response_mask=mask, index=index, config=None)[0]
     assert with_fault[0].tolist() == [0, 0, 0]
     alone = theirs(
-        token_level_rewards=rewards[1:3], response_mask=mask[1:3], index=index[1:3], config=None
+        token_level_rewards=rewards[1:3],
+        response_mask=mask[1:3],
+        index=index[1:3],
+        config=None,
     )[0]
     assert torch.allclose(with_fault[1:3], alone, atol=1e-5)
     assert rewards[0].tolist() == [0, 0, 0.5]

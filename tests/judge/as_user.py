@@ -1,4 +1,6 @@
-"""Start a Python of ours somewhere else: as we are, as a user without rights, or as in a container."""
+"""Start a Python of ours somewhere else: as we are, as a user without rights,
+or as in a container.
+"""
 
 import json
 import os
@@ -30,7 +32,9 @@ _ROOT = Path(__file__).parents[2]
 
 
 def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedProcess[str]:
-    """Run Python with this package and these tests importable; skips the test where that cannot be."""
+    """Run Python with this package and these tests importable;
+    skips the test where that cannot be.
+    """
     place = {**SETTINGS, **PLACES_TOO_OPEN}[setting]
     if place is None:
         environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
@@ -53,7 +57,10 @@ def run_python(arguments: Sequence[str], setting: str) -> subprocess.CompletedPr
 
 
 def contain_suite(suite: str, setting: str, *arguments: str) -> str:
-    """Judge a suite of `safety_suites` in a setting; return its level. No program may get through or leave anything."""
+    """Judge a suite of `safety_suites` in a setting; return its level.
+
+    No program may get through or leave anything.
+    """
     result = run_python(["-m", "tests.judge.safety_suites", suite, *arguments], setting)
     assert result.returncode == 0, result.stderr
     report = json.loads(result.stdout)
@@ -64,7 +71,12 @@ def contain_suite(suite: str, setting: str, *arguments: str) -> str:
 
 def _run(command: Sequence[str], environment: dict[str, str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=environment, cwd="/", capture_output=True, text=True, check=False
+        command,
+        env=environment,
+        cwd="/",
+        capture_output=True,
+        text=True,
+        check=False,
     )
 
 

@@ -1,8 +1,10 @@
-"""Become what a container's process is, then run a command: `python -m judge.container PLACE UID COMMAND ...`.
+"""Become what a container's process is, then run a command:
+`python -m judge.container PLACE UID COMMAND ...`.
 
-PLACE is a comma-separated list: `default` refuses what the default profile of Docker and of Kubernetes refuses
-(namespaces, mounts), `no-landlock` the calls of Landlock, `no-mounts` grants namespaces but no mount, as gVisor does.
-Root keeps no capability, with `docker-root` those of Docker's root.
+PLACE is a comma-separated list: `default` refuses what the default profile of Docker and of
+Kubernetes refuses (namespaces, mounts), `no-landlock` the calls of Landlock, `no-mounts` grants
+namespaces but no mount, as gVisor does. Root keeps no capability, with `docker-root` those of
+Docker's root.
 """
 
 import errno
@@ -23,11 +25,16 @@ _MOUNTS = dict.fromkeys((165, 166, 155, 161, 428, 429, 430, 432, 442), errno.EPE
 _OTHERS = dict.fromkeys((248, 249, 250, 298, 321, 323, 425), errno.EPERM)
 _LANDLOCK = dict.fromkeys((444, 445, 446), errno.ENOSYS)
 _GVISOR_MOUNT = {165: errno.EINVAL}
-_CLONE, _CLONE_NEW_ANYTHING = 56, 0x7E020000
+_CLONE = 56
+_CLONE_NEW_ANYTHING = 0x7E020000
 _DOCKERS_CAPABILITIES = {0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31}
 _NUM_CAPABILITIES = 64
-_LOAD, _IF_EQUAL, _IF_ANY_BIT, _RETURN = 0x20, 0x15, 0x45, 0x06
-_ALLOW, _ERROR = 0x7FFF0000, 0x00050000
+_LOAD = 0x20
+_IF_EQUAL = 0x15
+_IF_ANY_BIT = 0x45
+_RETURN = 0x06
+_ALLOW = 0x7FFF0000
+_ERROR = 0x00050000
 
 
 def build_filter(places: set[str]) -> bytes:

@@ -1,6 +1,7 @@
 """One program of every kind that is judged or run, and how each must end, wherever it is.
 
-Run as a script, `python -m judge.everything` in the folder `tests`, it prints what ended otherwise, as JSON.
+Run as a script, `python -m judge.everything` in the folder `tests`, it prints what ended otherwise,
+as JSON.
 """
 
 import contextlib
@@ -119,13 +120,16 @@ _WRONG = Outcome.WRONG_ANSWER
 
 
 def jobs(secret: str) -> dict[str, Job]:
-    """Return problem, program and allowed outcomes of each; `secret` is a file of whoever judges."""
-    add, right = make_problem(("1 2\n", "3\n")), (Outcome.ACCEPTED,)
+    """Return problem, program and allowed outcomes of each;
+    `secret` is a file of whoever judges.
+    """
+    add = make_problem(("1 2\n", "3\n"))
+    right = (Outcome.ACCEPTED,)
     cpp = make_problem(("1 2\n", "3\n"), language="cpp")
     checker = Checker(type="program", code=_TESTLIB_CPP, language="cpp", protocol="testlib")
-    found: dict[str, Job] = {
-        f"honest {name}": (kind.problem, kind.honest, right) for name, kind in KINDS.items()
-    }
+    found: dict[str, Job] = {}
+    for name, kind in KINDS.items():
+        found[f"honest {name}"] = (kind.problem, kind.honest, right)
     found |= {
         "stdin by name": (add, Program(_ADD.format("/dev/stdin")), right),
         "stdin by number": (add, Program(_ADD.format(0)), right),
@@ -166,7 +170,8 @@ def find_complaints(judging: Judge) -> list[str]:
     complaints = []
     with contextlib.ExitStack() as opened:
         folder = opened.enter_context(tempfile.TemporaryDirectory(prefix=isolation.PREFIX))
-        # Marked as in use like a sandbox's: tests beside this one look for folders that are abandoned.
+        # Marked as in use like a sandbox's: tests beside this one look for folders that are
+        # abandoned.
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         opened.callback(os.close, descriptor)
         lock_file(descriptor)
@@ -196,7 +201,8 @@ def find_complaints(judging: Judge) -> list[str]:
 
 
 def _describe(path: Path) -> tuple[object, ...]:
-    status, above = path.stat(), path.parent.stat()
+    status = path.stat()
+    above = path.parent.stat()
     return (
         path.read_text(),
         status.st_mode,

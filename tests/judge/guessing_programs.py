@@ -1,4 +1,6 @@
-"""Programs that gain by a second try: those that guess, and those that know which test of its process one is."""
+"""Programs that gain by a second try: those that guess,
+and those that know which test of its process one is.
+"""
 
 DISLIKED = {
     "a wrong answer": "print(-1)",
@@ -10,11 +12,17 @@ DISLIKED = {
 }
 """What a program does if it dislikes its answer: each is a way to have been run for nothing."""
 
-COIN = "import random\nn = int(input())\nif random.Random().random() < 0.5:\n    print(n)\n    raise SystemExit\n"
+COIN = (
+    "import random\n"
+    "n = int(input())\n"
+    "if random.Random().random() < 0.5:\n"
+    "    print(n)\n"
+    "    raise SystemExit\n"
+)
 """Right half of the time; what follows is what it does otherwise."""
 
-# Each defines `value`, which is to come out otherwise in the first test of a process than in the later ones. What is
-# screened by itself, or set back, is in `stateful_programs`.
+# Each defines `value`, which is to come out otherwise in the first test of a process than in the
+# later ones. What is screened by itself, or set back, is in `stateful_programs`.
 _SIZE = "import sys\ndef value():\n    s = {text}\n    size = sys.getsizeof(s)\n    try: {use}\n"
 _SIZE += "    except Exception: pass\n"
 _SIZE += "    return size\n"
@@ -26,31 +34,72 @@ PLACES = {
     "a size after a stream": "import io\n" + _SIZE.format(text="'éé'", use="io.StringIO('', s)"),
     "a size after bytes": _SIZE.format(text="'éé'", use="bytes('', s)"),
     "a size after a decoding": _SIZE.format(text="'éé'", use="b'\\xff'.decode('ascii', s)"),
-    "the size of a default": "import sys\ndef value(s='éé'):\n    size = sys.getsizeof(s)\n    try: ''.encode(s)\n"
-    "    except LookupError: pass\n    return size\n",
+    "the size of a default": (
+        "import sys\n"
+        "def value(s='éé'):\n"
+        "    size = sys.getsizeof(s)\n"
+        "    try: ''.encode(s)\n"
+        "    except LookupError: pass\n"
+        "    return size\n"
+    ),
     "the hash of an instance": _CLASS + "def value(): return hash(A())\n",
     "the hash of a function": "def value(): return hash(lambda: 0)\n",
     "a hash by map": "def value(): return [*map(hash, [object()])][0]\n",
     "a hash by a method": _CLASS + "def value(): return A().__hash__()\n",
-    "a hash by super": "class A:\n    def __hash__(self): return super().__hash__()\n"
-    "    def h(self): return self.__hash__()\n"
-    "def value(): return A().h()\n",
+    "a hash by super": (
+        "class A:\n"
+        "    def __hash__(self): return super().__hash__()\n"
+        "    def h(self): return self.__hash__()\n"
+        "def value(): return A().h()\n"
+    ),
     "a representation in a text": _CLASS + "def value():\n    a = A()\n    return f'{a!r}'\n",
-    "the table of a mapped deep copy": "import copy\ndef value():\n    memo = {}\n"
-    "    [*map(copy.deepcopy, [[[]]], [memo])]\n"
-    "    return [*memo][0]\n",
-    "an attribute of a library function": "from functools import reduce\nimport heapq\ndef value():\n"
-    "    f = heapq.merge\n"
-    "    known = hasattr(f, 'mark')\n    f.mark = 1\n    return known\n",
-    "an attribute of a given node": "def value():\n    try: c = ListNode\n    except NameError: return 0\n"
-    "    known = hasattr(c, 'mark')\n    c.mark = 1\n    return known\n",
-    "a seed that is left": "import random\ndef value():\n    x = random.random()\n    random.seed(3)\n    return x\n",
-    "digits of integers": "import sys\ndef value():\n    try: n = len(str(10 ** 5000))\n    except ValueError: n = 0\n"
-    "    sys.set_int_max_str_digits(0)\n    return n\n",
-    "what a regular expression knows": "import re\ndef value(): return re.compile('a+') is re.compile('a+')\n",
+    "the table of a mapped deep copy": (
+        "import copy\n"
+        "def value():\n"
+        "    memo = {}\n"
+        "    [*map(copy.deepcopy, [[[]]], [memo])]\n"
+        "    return [*memo][0]\n"
+    ),
+    "an attribute of a library function": (
+        "from functools import reduce\n"
+        "import heapq\n"
+        "def value():\n"
+        "    f = heapq.merge\n"
+        "    known = hasattr(f, 'mark')\n"
+        "    f.mark = 1\n"
+        "    return known\n"
+    ),
+    "an attribute of a given node": (
+        "def value():\n"
+        "    try: c = ListNode\n"
+        "    except NameError: return 0\n"
+        "    known = hasattr(c, 'mark')\n"
+        "    c.mark = 1\n"
+        "    return known\n"
+    ),
+    "a seed that is left": (
+        "import random\ndef value():\n    x = random.random()\n    random.seed(3)\n    return x\n"
+    ),
+    "digits of integers": (
+        "import sys\n"
+        "def value():\n"
+        "    try: n = len(str(10 ** 5000))\n"
+        "    except ValueError: n = 0\n"
+        "    sys.set_int_max_str_digits(0)\n"
+        "    return n\n"
+    ),
+    "what a regular expression knows": (
+        "import re\ndef value(): return re.compile('a+') is re.compile('a+')\n"
+    ),
     "a kept integer": "def value():\n    a, b = int('257'), int('257')\n    return a is b\n",
-    "what is in the mail": "import queue\nq = queue.Queue()\ndef value():\n    n = q.qsize()\n    q.put(1)\n"
-    "    return n\n",
+    "what is in the mail": (
+        "import queue\n"
+        "q = queue.Queue()\n"
+        "def value():\n"
+        "    n = q.qsize()\n"
+        "    q.put(1)\n"
+        "    return n\n"
+    ),
 }
 _ORDER = "def value():\n    o = {order}\n    return sum(a > b for a, b in zip(o, o[1:])) > 30\n"
 _TEXTS = "k = [iter([i]) for i in range(40)]\n" + _ORDER.format(
@@ -66,4 +115,6 @@ ADDRESSES = [
     + _CLASS.replace("\n", "\n    ").join(("    ", ""))
     + "return [a.n for a in set(map(A, range(40)))]\n",
 ]
-"""What shows an address and is screened by nothing, but found by the probe: objects in a set, and texts of them."""
+"""What shows an address and is screened by nothing, but found by the probe: objects in a set,
+and texts of them.
+"""

@@ -1,8 +1,10 @@
-"""Programs that try to do harm, to use up what a machine has, to leave the sandbox or to reach other processes.
+"""Programs that try to do harm, to use up what a machine has,
+to leave the sandbox or to reach other processes.
 
-Each prints `contained` where it noticed that it could not, and `HARM ...` where it could; or it ends in one of
-the outcomes named beside it. Most are the yardstick's, which other judges are asked too: they are stored there alone,
-and edited there. Those here end by themselves only, or have nothing to say. Safe to run only inside the sandbox.
+Each prints `contained` where it noticed that it could not, and `HARM ...` where it could; or it
+ends in one of the outcomes named beside it. Most are the yardstick's, which other judges are asked
+too: they are stored there alone, and edited there. Those here end by themselves only, or have
+nothing to say. Safe to run only inside the sandbox.
 """
 
 from microcoder.judge.core.types import Outcome
@@ -22,24 +24,23 @@ class Ends(tuple[Outcome, ...]):
         return Ends((*self, *other))
 
 
-CONTAINED, LIMIT, MEMORY = (
-    Ends([Outcome.ACCEPTED]),
-    Ends([Outcome.TIME_LIMIT]),
-    Ends([Outcome.MEMORY_LIMIT]),
-)
-OUTPUT, CRASH, WRONG = (
-    Ends([Outcome.OUTPUT_LIMIT]),
-    Ends([Outcome.RUNTIME_ERROR]),
-    Ends([Outcome.WRONG_ANSWER]),
-)
-COMPILE, PROCESSES = Ends([Outcome.COMPILE_ERROR]), Ends([Outcome.PROCESS_LIMIT])
+CONTAINED = Ends([Outcome.ACCEPTED])
+LIMIT = Ends([Outcome.TIME_LIMIT])
+MEMORY = Ends([Outcome.MEMORY_LIMIT])
+OUTPUT = Ends([Outcome.OUTPUT_LIMIT])
+CRASH = Ends([Outcome.RUNTIME_ERROR])
+WRONG = Ends([Outcome.WRONG_ANSWER])
+COMPILE = Ends([Outcome.COMPILE_ERROR])
+PROCESSES = Ends([Outcome.PROCESS_LIMIT])
 
 _OTHERS: dict[str, Hostile] = {
     "stop itself": LIMIT(
         "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)\nimport time\ntime.sleep(100)"
     ),
     "thread that never ends": LIMIT(
-        "import threading, time\nthreading.Thread(target=time.sleep, args=(1000,)).start()\nprint('contained')"
+        "import threading, time\n"
+        "threading.Thread(target=time.sleep, args=(1000,)).start()\n"
+        "print('contained')"
     ),
     "excepthook that never ends": LIMIT("""
 import sys
@@ -131,13 +132,21 @@ signal.setitimer(signal.ITIMER_REAL, 1e-6, 1e-6)
 while True: pass
 """),
     "broken bytecode": (CRASH | MEMORY | LIMIT)(
-        "def f(): pass\nf.__code__ = f.__code__.replace(co_code=bytes([100, 255]) * 50, co_stacksize=1)\nf()\n1 / 0"
+        "def f(): pass\n"
+        "f.__code__ = f.__code__.replace(co_code=bytes([100, 255]) * 50, co_stacksize=1)\n"
+        "f()\n"
+        "1 / 0"
     ),
     "recursion without a limit": (MEMORY | LIMIT | CRASH)(
         "import sys\nsys.setrecursionlimit(2 ** 31 - 1)\ndef f(): f()\nf()"
     ),
     "text of a very deep list": (CRASH | MEMORY | LIMIT)(
-        "import sys\nsys.setrecursionlimit(2 ** 31 - 1)\nx = []\nfor _ in range(10 ** 6): x = [x]\nrepr(x)\n1 / 0"
+        "import sys\n"
+        "sys.setrecursionlimit(2 ** 31 - 1)\n"
+        "x = []\n"
+        "for _ in range(10 ** 6): x = [x]\n"
+        "repr(x)\n"
+        "1 / 0"
     ),
     "kill the process group": CRASH("import os, signal\nos.kill(0, signal.SIGKILL)"),
     "system calls of 32 bits": CRASH("""
@@ -175,7 +184,9 @@ _ENDS = {
     "dump core": CRASH,
     "flood a file of the scratch folder": CONTAINED | OUTPUT,
 }
-"""How stored ones may end that are not only contained: what takes disk space may be stopped by the limit of output."""
+"""How stored ones may end that are not only contained:
+what takes disk space may be stopped by the limit of output.
+"""
 
 
 def _read_stored() -> dict[str, Hostile]:

@@ -1,4 +1,5 @@
-"""Java and JavaScript programs that try what no program may; each prints HARM where it succeeds, else the answer 3.
+"""Java and JavaScript programs that try what no program may; each prints HARM where it succeeds,
+else the answer 3.
 
 Written for this suite; safe to run only inside the sandbox.
 """
@@ -87,7 +88,9 @@ class Recurses {
     public static void main(String[] args) { System.out.println(depth(200000) - 199997); }
 }
 """
-"""What it does depends on the first number of its input; with more than 5 it adds them, in a thread."""
+"""What it does depends on the first number of its input; with more than 5 it adds them,
+in a thread.
+"""
 
 JAVASCRIPT_PROBES = """
 const fs = require('fs'), path = require('path');

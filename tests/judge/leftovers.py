@@ -17,21 +17,31 @@ _PATIENCE_SECONDS = 20.0
 
 
 class Leftovers:
-    """Looks at the machine when it is made, and again when it is asked; for a process that does nothing else."""
+    """Looks at the machine when it is made, and again when it is asked;
+    for a process that does nothing else.
+    """
 
     def __init__(self) -> None:
-        # Whatever loses its parent becomes our child, so nothing that was started can get out of sight.
+        # Whatever loses its parent becomes our child,
+        # so nothing that was started can get out of sight.
         prctl(_PR_SET_CHILD_SUBREAPER, 1)
         self._started = time.time()
         self._before = _machine()
 
     def users_of(self, processes: Iterable[int]) -> set[int]:
-        """Return the user ids of these processes and their children, less those that others work under, too."""
-        found = {_user(number) for parent in processes for number in (parent, *children_of(parent))}
+        """Return the user ids of these processes and their children,
+        less those that others work under, too.
+        """
+        found = set()
+        for parent in processes:
+            for number in (parent, *children_of(parent)):
+                found.add(_user(number))
         return found - {0, _user(os.getppid())}
 
     def find(self, users: set[int]) -> list[str]:
-        """Return what was not there before: processes below ours, files of these users, changes of the machine."""
+        """Return what was not there before: processes below ours, files of these users,
+        changes of the machine.
+        """
         found = [f"process {number}" for number in _living_children()]
         found += [path for folder in _FOLDERS for path in self._new_files(folder, users)]
         after = _machine()
@@ -42,7 +52,9 @@ class Leftovers:
         ]
 
     def _new_files(self, folder: str, users: set[int]) -> Iterator[str]:
-        """Yield what these users have made, in folders that they can write to; others' may vanish meanwhile."""
+        """Yield what these users have made, in folders that they can write to;
+        others' may vanish meanwhile.
+        """
         try:
             with os.scandir(folder) as entries:
                 paths = [entry.path for entry in entries]
@@ -86,19 +98,17 @@ def _living_children() -> list[int]:
 
 
 def _machine() -> dict[str, object]:
-    shared = {
-        f"/proc/sysvipc/{kind}": _read(f"/proc/sysvipc/{kind}") for kind in ("shm", "sem", "msg")
-    }
-    mounts = [
-        line
-        for line in _read("/proc/self/mounts").splitlines()
-        if "nr_inodes=256" in line or "nr_inodes=512" in line
-    ]
-    devices = {
-        path: (status.st_mode, status.st_uid, status.st_gid)
-        for path in _DEVICES
-        for status in [os.stat(path)]
-    }
+    shared = {}
+    for kind in ("shm", "sem", "msg"):
+        shared[f"/proc/sysvipc/{kind}"] = _read(f"/proc/sysvipc/{kind}")
+    mounts = []
+    for line in _read("/proc/self/mounts").splitlines():
+        if "nr_inodes=256" in line or "nr_inodes=512" in line:
+            mounts.append(line)
+    devices = {}
+    for path in _DEVICES:
+        for status in [os.stat(path)]:
+            devices[path] = (status.st_mode, status.st_uid, status.st_gid)
     return {
         **shared,
         **devices,

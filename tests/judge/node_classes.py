@@ -1,9 +1,17 @@
-"""Programs that bring their own `ListNode` or `TreeNode`, which their arguments are then made of."""
+"""Programs that bring their own `ListNode` or `TreeNode`,
+which their arguments are then made of.
+"""
 
 from typing import Final
 
 _INIT: Final = "    def __init__(self{}):\n        self.val = {}\n        self.next = {}\n"
-_DATACLASS = "from dataclasses import dataclass\n@dataclass({})\nclass ListNode:\n    val: int{}\n    next: object{}\n"
+_DATACLASS = (
+    "from dataclasses import dataclass\n"
+    "@dataclass({})\n"
+    "class ListNode:\n"
+    "    val: int{}\n"
+    "    next: object{}\n"
+)
 LIST_CLASSES: Final = {
     "LeetCode's": "class ListNode:\n" + _INIT.format(", val=0, next=None", "val", "next"),
     "another order": "class ListNode:\n" + _INIT.format(", next=None, val=0", "val", "next"),
@@ -20,10 +28,14 @@ LIST_CLASSES: Final = {
     "slots alone": "class ListNode:\n    __slots__ = ('val', 'next')\n",
     "a dataclass": _DATACLASS.format("", " = 0", " = None"),
     "a frozen dataclass with slots": _DATACLASS.format(
-        "frozen=True, slots=True", " = 0", " = None"
+        "frozen=True, slots=True",
+        " = 0",
+        " = None",
     ),
     "a dataclass by name alone": _DATACLASS.format("kw_only=True", "", ""),
-    "a named tuple": "from collections import namedtuple\nListNode = namedtuple('ListNode', 'val next')\n",
+    "a named tuple": (
+        "from collections import namedtuple\nListNode = namedtuple('ListNode', 'val next')\n"
+    ),
     "a derived class": "class N:\n"
     + _INIT.format(", val, next=None", "val", "next")
     + "class ListNode(N):\n    pass\n",

@@ -1,7 +1,9 @@
-"""Pairs of an output and what was expected, with the verdict that a careful judge gives: written before the rules.
+"""Pairs of an output and what was expected, with the verdict that a careful judge gives:
+written before the rules.
 
-Most are the yardstick's, which other judges are asked too. Those here need a checker, or have outputs that it leaves
-out: of several lines, or of characters that cannot be printed. `read_decisions` reads the tables of docs/comparison.md.
+Most are the yardstick's, which other judges are asked too. Those here need a checker, or have
+outputs that it leaves out: of several lines, or of characters that cannot be printed.
+`read_decisions` reads the tables of docs/comparison.md.
 """
 
 import ast
@@ -15,9 +17,13 @@ from microcoder.lab.yardstick.cases import load_suite
 
 Pair = tuple[Checker, bool, str, str]
 
-DEFAULT, TOKENS, EXACT = Checker(), Checker(type="tokens"), Checker(type="exact")
-FLOAT, UNORDERED = Checker(type="float"), Checker(type="unordered")
-HUNDREDTH, TOLERANT = Checker(type="float", absolute=0.01), Checker(type="float", tolerance=0.01)
+DEFAULT = Checker()
+TOKENS = Checker(type="tokens")
+EXACT = Checker(type="exact")
+FLOAT = Checker(type="float")
+UNORDERED = Checker(type="unordered")
+HUNDREDTH = Checker(type="float", absolute=0.01)
+TOLERANT = Checker(type="float", tolerance=0.01)
 WORDS = Checker(type="unordered", by="tokens")
 
 _RIGHT: Final[dict[Checker, list[tuple[str, str]]]] = {
@@ -225,7 +231,9 @@ def unescape(cell: str) -> str:
 
 
 def read_decisions(heading: str) -> list[tuple[str, str, bool, str]]:
-    """Return the rows of a table: every output, what was expected, whether it is right, and by which method if said."""
+    """Return the rows of a table: every output, what was expected, whether it is right,
+    and by which method if said.
+    """
     page = (Path(__file__).parents[2] / "docs" / "comparison.md").read_text("utf-8")
     section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = []

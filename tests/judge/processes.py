@@ -8,18 +8,23 @@ from pathlib import Path
 def children_of(pid: int) -> list[int]:
     """Return the children of all threads of a process; none of one that has ended."""
     try:
-        return [
-            int(one)
-            for path in Path(f"/proc/{pid}/task").glob("*/children")
-            for one in path.read_text().split()
-        ]
+        children = []
+        for path in Path(f"/proc/{pid}/task").glob("*/children"):
+            for one in path.read_text().split():
+                children.append(int(one))
+        return children
     except OSError:
         return []
 
 
 def descendants_of(pid: int) -> list[int]:
-    """Return the processes that a process has started, and theirs: fork servers, and what runs in them."""
-    return [process for child in children_of(pid) for process in (child, *descendants_of(child))]
+    """Return the processes that a process has started, and theirs: fork servers,
+    and what runs in them.
+    """
+    descendants = []
+    for child in children_of(pid):
+        descendants.extend((child, *descendants_of(child)))
+    return descendants
 
 
 def wait_until(is_so: Callable[[], object], seconds: float = 60.0) -> bool:

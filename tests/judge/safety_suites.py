@@ -1,9 +1,11 @@
-"""The safety suites as lists of cases, and one way to run a case: the attempt, then a canary in the same sandbox.
+"""The safety suites as lists of cases, and one way to run a case: the attempt,
+then a canary in the same sandbox.
 
-Run as a script, `python -m judge.safety_suites hostile [--together] [NAME ...]` in the folder `tests`, it judges a
-suite in one process, as whoever starts it, looks for what that left behind, and prints a report as JSON. The tests
-start it as themselves and as a user without rights (`as_user`). With `--together` every program has several tests, all
-of which share a process, whatever it names: what then holds is held without the screen.
+Run as a script, `python -m judge.safety_suites hostile [--together] [NAME ...]` in the folder
+`tests`, it judges a suite in one process, as whoever starts it, looks for what that left behind,
+and prints a report as JSON. The tests start it as themselves and as a user without rights
+(`as_user`). With `--together` every program has several tests, all of which share a process,
+whatever it names: what then holds is held without the screen.
 """
 
 import json
@@ -27,8 +29,9 @@ from tests.judge.processes import children_of
 _NAMES = list(HOSTILE)
 _DISK, _CALLS = map(_NAMES.index, ("files unlinked while they are open", "new namespaces"))
 IN_A_CONTAINER = (*_NAMES[_DISK:_CALLS], *_NAMES[_CALLS::2])
-"""Hostile programs that other layers stop in a container: those that take disk space, and half of those that call the
-kernel; time and memory are watched in one way everywhere."""
+"""Hostile programs that other layers stop in a container: those that take disk space, and half of
+those that call the kernel; time and memory are watched in one way everywhere.
+"""
 
 _CANARY = Program(
     "import sys, os, math, random, csv, json\n"
@@ -36,7 +39,8 @@ _CANARY = Program(
     "try: folder = os.listdir('/tmp')\n"
     "except OSError: folder = []\n"
     "print(a + b, int(math.sqrt(49)), sys.getrecursionlimit(), folder, sys.stdin.read() == '',\n"
-    "      sys.get_int_max_str_digits(), random.random(), 'microcoder' in sys.modules, hasattr(csv, 'reader'))\n"
+    "      sys.get_int_max_str_digits(), random.random(), 'microcoder' in sys.modules, "
+    "hasattr(csv, 'reader'))\n"
 )
 _CANARY_OUTPUT = "3 7 1000 [] True 4300 0.8444218515250481 False True\n"
 _ENOUGH_SECONDS = 20.0
@@ -100,7 +104,10 @@ KINDS: dict[str, Kind] = {
     "yes": _kind("print('yes')", ("", "YES\n")),
     "set": _kind("print({5, 3})", ("", "{3, 5}\n")),
     "function": _kind(
-        "def add(a, b): return a + b", ("90210\n31337", "121547"), ("7\n35", "42"), fn_name="add"
+        "def add(a, b): return a + b",
+        ("90210\n31337", "121547"),
+        ("7\n35", "42"),
+        fn_name="add",
     ),
     "rows": _kind(
         "def rows(): return [{'b': 2, 'a': 1}]",
@@ -157,14 +164,17 @@ def _kind_of(case: StoredCase) -> str:
 
 
 FORGERIES = {case.title: (_kind_of(case), case.code) for case in load_suite("forgery")}
-"""Programs that try to be accepted without solving the problem, of the yardstick: kind of problem and source.
+"""Programs that try to be accepted without solving the problem, of the yardstick:
+kind of problem and source.
 
 None prints or returns the right answer in a form that counts. Safe to run only inside the sandbox.
 """
 
 
 class Case(NamedTuple):
-    """An attempt, and how it may end; None means any way but accepted or unscored, in every single test."""
+    """An attempt, and how it may end; None means any way but accepted or unscored,
+    in every single test.
+    """
 
     attempt: Program
     problem: Problem
@@ -180,7 +190,9 @@ def hostile_case(name: str) -> Case:
     seconds = _ENDLESS_SECONDS if allowed == (Outcome.TIME_LIMIT,) else seconds
     problem = make_problem(("1 2\n", "contained\n"), id="hostile", time_limit_seconds=seconds)
     canary_problem = make_problem(
-        ("1 2\n", _CANARY_OUTPUT), id="canary", time_limit_seconds=_ENOUGH_SECONDS
+        ("1 2\n", _CANARY_OUTPUT),
+        id="canary",
+        time_limit_seconds=_ENOUGH_SECONDS,
     )
     return Case(Program(code), problem, allowed, _CANARY, canary_problem)
 
@@ -202,7 +214,8 @@ def can_be_judged(case: Case) -> bool:
 def find_complaint(judging: Judge, case: Case) -> str:
     """Run a case; return what is wrong with how it ended, or an empty string.
 
-    The judge must have one worker and keep no verdicts, so that the canary runs, and runs in the same sandbox.
+    The judge must have one worker and keep no verdicts, so that the canary runs,
+    and runs in the same sandbox.
     """
     before = {*children_of(os.getpid())}
     # One at a time: within a call the judge chooses the order.
@@ -213,7 +226,10 @@ def find_complaint(judging: Judge, case: Case) -> str:
     if not after.is_accepted:
         return f"then the canary ended as {after.outcome}: {after.detail}"
     if not before <= {*children_of(os.getpid())}:
-        return f"it ended a fork server (runs that did not count: {[*verdict.uncounted, *after.uncounted]})"
+        return (
+            "it ended a fork server (runs that did not count: "
+            f"{[*verdict.uncounted, *after.uncounted]})"
+        )
     return ""
 
 
@@ -235,7 +251,8 @@ def share_without_the_screen() -> None:
             isinstance(trial.loaded, LoadedProgram)
             and trial.problem.problem.checker.type != "program"
         )
-        # What is written by a stream's name is there when its process has ended: too late to be asked about.
+        # What is written by a stream's name is there when its process has ended:
+        # too late to be asked about.
         is_plain = is_plain and not trial.writes_by_name
         return trial.problem.tests[len(tries.results) :] if is_plain else ()
 

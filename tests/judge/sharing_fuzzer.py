@@ -1,9 +1,11 @@
-"""Programs written from the names that a program of a shared process may use, to find one that tells tests apart.
+"""Programs written from the names that a program of a shared process may use,
+to find one that tells tests apart.
 
-A program calls members of a few modules, builtins and methods of texts with small values, and prints every number and
-text that comes back. Equal tests of one process must print the same; whatever does not is a way to know which test it
-is, and so to answer by the place of a test and not by its input. Other objects are not printed: their text is an
-address, which the screen cannot see in general.
+A program calls members of a few modules, builtins and methods of texts with small values, and
+prints every number and text that comes back. Equal tests of one process must print the same;
+whatever does not is a way to know which test it is, and so to answer by the place of a test and not
+by its input. Other objects are not printed: their text is an address, which the screen cannot see
+in general.
 """
 
 import builtins
@@ -66,25 +68,32 @@ def show(value):
 
 def _members() -> dict[str, list[str]]:
     """Return the calls that a program may make, by the module that they are of."""
-    calls = {
-        module: [f"{module}.{name}" for name in dir(importlib.import_module(module))]
-        for module in MODULES
-    }
+    calls: dict[str, list[str]] = {}
+    for module in MODULES:
+        calls[module] = [f"{module}.{name}" for name in dir(importlib.import_module(module))]
     calls["sys"] = [f"sys.{name}" for name in dir(sys)]
     calls["builtins"] = dir(builtins)
     calls["texts"] = [f"'ab é'.{name}" for name in dir(str)]
-    found = {}
+    members: dict[str, list[str]] = {}
     for module, names in calls.items():
         imported = f"import {module}\n" if module in (*MODULES, "sys") else ""
-        named = [name for name in names if name.rpartition(".")[2] not in _LEFT_OUT]
-        found[module] = [
-            name for name in named if not find_obstacle(f"{imported}{name}(1)", is_function=False)
-        ]
-    return {module: names for module, names in found.items() if names}
+        named = []
+        for name in names:
+            if name.rpartition(".")[2] not in _LEFT_OUT:
+                named.append(name)
+        shareable = []
+        for name in named:
+            if not find_obstacle(f"{imported}{name}(1)", is_function=False):
+                shareable.append(name)
+        if shareable:
+            members[module] = shareable
+    return members
 
 
 def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) -> Iterator[str]:
-    """Yield programs that may share a process, the same for the same seed, each of one of the modules, or of any."""
+    """Yield programs that may share a process, the same for the same seed,
+    each of one of the modules, or of any.
+    """
     members = _members()
     draw = random.Random(seed)
     while count:
@@ -96,10 +105,11 @@ def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) ->
         lines = [f"import {chosen[0]}"]
         for number in range(_CALLS):
             earlier = [f"v{n}" for n in range(max(0, number - 6), number)]
-            values = [
-                draw.choice((draw.choice(_VALUES), draw.choice(_CHARACTERS), *earlier[-2:]))
-                for _ in range(draw.choice((0, 1, 1, 1, 2, 3)))
-            ]
+            values = []
+            for _ in range(draw.choice((0, 1, 1, 1, 2, 3))):
+                values.append(
+                    draw.choice((draw.choice(_VALUES), draw.choice(_CHARACTERS), *earlier[-2:]))
+                )
             called = draw.choice(members[draw.choice(chosen)])
             lines.append(
                 f"v{number} = 0\ntry: v{number} = {called}({', '.join(values)}); show(v{number})"
@@ -112,7 +122,10 @@ def write_programs(count: int, *, seed: int = 0, modules: Sequence[str] = ()) ->
 
 
 def run_together(
-    sandbox: Sandbox, code: str, stdin: bytes, num_tests: int
+    sandbox: Sandbox,
+    code: str,
+    stdin: bytes,
+    num_tests: int,
 ) -> list[tuple[int, bytes]]:
     """Return the status and the output of equal tests of one process, as many as it came to."""
     seen: list[tuple[int, bytes]] = []
@@ -134,7 +147,9 @@ def run_together(
 
 
 def find_leaks(sandbox: Sandbox, programs: Sequence[str] | Iterator[str]) -> list[str]:
-    """Return the programs of which equal tests in one process are not alike, each with both outputs."""
+    """Return the programs of which equal tests in one process are not alike,
+    each with both outputs.
+    """
     found = []
     for program in programs:
         seen = run_together(sandbox, program, b"1 2\n", 3)

@@ -1,4 +1,6 @@
-"""A busy machine: waiting is not idleness, neighbours are measured, a stalled compiler is no verdict."""
+"""A busy machine: waiting is not idleness, neighbours are measured,
+a stalled compiler is no verdict.
+"""
 
 import contextlib
 import os
@@ -70,7 +72,10 @@ def test_a_nice_program_that_waits_its_turn_is_given_the_time() -> None:
 IDLERS = (
     "import os, signal\nos.kill(os.getpid(), signal.SIGSTOP)",
     "import time\nwhile True: time.sleep(0.001)",
-    "import threading, time\nfor _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()",
+    (
+        "import threading, time\n"
+        "for _ in range(100): threading.Thread(target=time.sleep, args=(99,)).start()"
+    ),
     "import threading, time\ndef wake():\n    while True: time.sleep(0.01)\n"
     "for _ in range(100): threading.Thread(target=wake).start()",
 )
@@ -127,7 +132,9 @@ def test_a_program_that_sleeps_past_its_limit_is_too_slow_beside_hogs_too() -> N
 
 
 def _read(*, waited: float, is_in_the_queue: bool = False) -> machine.Reading:
-    """What the kernel says of a program that ran for 0.01 s in three long turns: 1 s of its wait is credited."""
+    """What the kernel says of a program that ran for 0.01 s in three long turns:
+    1 s of its wait is credited.
+    """
     return machine.Reading(0.01, 0.01, waited, 3, is_in_the_queue)
 
 
@@ -148,10 +155,15 @@ def _read(*, waited: float, is_in_the_queue: bool = False) -> machine.Reading:
     ],
 )
 def test_a_sleeper_goes_on_for_as_long_as_it_waited(
-    reading: machine.Reading, counted: float, more: float
+    reading: machine.Reading,
+    counted: float,
+    more: float,
 ) -> None:
     found, _ = timing.extend(
-        reading, limit_seconds=2.0, counted_seconds=counted, real_seconds=counted
+        reading,
+        limit_seconds=2.0,
+        counted_seconds=counted,
+        real_seconds=counted,
     )
     assert found == more
 
@@ -244,7 +256,11 @@ def test_a_compiler_that_stands_still_is_a_fault_and_one_that_works_on_an_error(
 def test_a_compiler_that_is_killed_is_started_once_more() -> None:
     command = ("{compiler}", "-c", "sleep 0.5; echo built > main")
     language = Language(
-        name="slow", source_file="main", compilers=("sh",), build=command, build_seconds=5
+        name="slow",
+        source_file="main",
+        compilers=("sh",),
+        build=command,
+        build_seconds=5,
     )
 
     def kill() -> bool:
@@ -293,7 +309,9 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
     attendance = Attendance(limits, Turn(), WorkerRecord())
     with subprocess.Popen(
-        [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"

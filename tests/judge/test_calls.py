@@ -1,4 +1,6 @@
-"""Function-call problems: usual names, values, nodes, changes in place, design classes, iterators, checker programs."""
+"""Function-call problems: usual names, values, nodes, changes in place, design classes, iterators,
+checker programs.
+"""
 
 import json
 from collections.abc import Mapping
@@ -76,7 +78,11 @@ DEEP = [n if n % 2 else None for n in range(1, 50_000)]
             {**LIST, "parameters": ["list[ListNode]"]},
         ),
         (
-            "def solve():\n    leaf = TreeNode(0)\n    return [TreeNode(1, leaf, leaf), None, leaf]",
+            (
+                "def solve():\n"
+                "    leaf = TreeNode(0)\n"
+                "    return [TreeNode(1, leaf, leaf), None, leaf]"
+            ),
             [],
             [[1, 0, 0], [], [0]],
             {"returns": "list[TreeNode]"},
@@ -97,7 +103,11 @@ DEEP = [n if n % 2 else None for n in range(1, 50_000)]
     ],
 )
 def test_kinds(
-    judge_one: Judge, code: str, arguments: list[object], expected: object, said: dict[str, object]
+    judge_one: Judge,
+    code: str,
+    arguments: list[object],
+    expected: object,
+    said: dict[str, object],
 ) -> None:
     verdict = run(judge_one, code, call(arguments, expected, said))
     assert verdict.is_accepted, verdict.detail
@@ -160,7 +170,9 @@ def test_what_never_ends_is_ended(judge_one: Judge) -> None:
         (node.format("left = right"), {"returns": "TreeNode"}),
     ):
         verdict = run(
-            judge_one, code, call([], [1], said, time_limit_seconds=0.1, memory_limit_mib=256)
+            judge_one,
+            code,
+            call([], [1], said, time_limit_seconds=0.1, memory_limit_mib=256),
         )
         assert verdict.outcome in ends, verdict.detail
         assert run(judge_one, "def solve(): return [1]", call([], [1])).is_accepted
@@ -192,11 +204,21 @@ def test_design_classes(judge_one: Judge) -> None:
         in run(judge_one, "class Other: pass", design([None] * 5)).detail
     )
     # One that takes nodes.
-    head = "class BSTIterator:\n\n    def __init__(self, root: Optional[TreeNode]):\n\n    def next(self) -> int:\n"
-    code = "class BSTIterator:\n    def __init__(self, root): self.n = root.left.val\n    def next(self): return self.n"
+    head = (
+        "class BSTIterator:\n\n"
+        "    def __init__(self, root: Optional[TreeNode]):\n\n"
+        "    def next(self) -> int:\n"
+    )
+    code = (
+        "class BSTIterator:\n"
+        "    def __init__(self, root): self.n = root.left.val\n"
+        "    def next(self): return self.n"
+    )
     test = ('["BSTIterator", "next"]\n[[[7, 3, 15]], []]', "[null, 3]")
     assert run(
-        judge_one, code, make_problem(test, fn_name="BSTIterator", starter_code=head)
+        judge_one,
+        code,
+        make_problem(test, fn_name="BSTIterator", starter_code=head),
     ).is_accepted
 
 
@@ -214,20 +236,38 @@ NARY = (
     ("source", "expected", "said"),
     [
         (starter("head: Optional[ListNode]) -> 'ListNode'"), "[1]", Call.model_validate(LIST)),
-        (starter("a: List[Optional[TreeNode]], k: int) -> int"), "1", Call(parameters=("list[TreeNode]", "json"))),
-        (starter("head: typing.Optional[ListNode]) -> None | ListNode"), "[1]", Call.model_validate(LIST)),
-        (starter("k: int, nums: list) -> None"), "[1]", Call(parameters=("json", "json"), result=1)),
+        (
+            starter("a: List[Optional[TreeNode]], k: int) -> int"),
+            "1",
+            Call(parameters=("list[TreeNode]", "json")),
+        ),
+        (
+            starter("head: typing.Optional[ListNode]) -> None | ListNode"),
+            "[1]",
+            Call.model_validate(LIST),
+        ),
+        (
+            starter("k: int, nums: list) -> None"),
+            "[1]",
+            Call(parameters=("json", "json"), result=1),
+        ),
         (starter("root: TreeNode | None) -> bool"), "true", Call(parameters=("TreeNode",))),
         (starter("nums: List[int]) -> None"), "[1]", Call(parameters=("json",), result=0)),
-        (starter("k: int, head: ListNode) -> None"), "[1]", Call(parameters=("json", "ListNode"), result=1)),
+        (
+            starter("k: int, head: ListNode) -> None"),
+            "[1]",
+            Call(parameters=("json", "ListNode"), result=1),
+        ),
         (starter("nums: List[int]) -> None"), "null", None),
         (starter("root: Node) -> int"), "1", None),
         (starter("nums: List[int]) -> List[int]"), "[1]", None),
         ("this is no code (", "1", None),
     ],
-)  # fmt: skip
+)
 def test_starter_code_says_how_a_function_is_called(
-    source: str, expected: str, said: Call | None
+    source: str,
+    expected: str,
+    said: Call | None,
 ) -> None:
     assert (
         find_call(make_problem(("[1]\n2", expected), fn_name="solve", starter_code=source)) == said
@@ -236,7 +276,9 @@ def test_starter_code_says_how_a_function_is_called(
 
 def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> None:
     problem = make_problem(
-        ("[1]", "[1]"), fn_name="solve", starter_code=starter("root: 'Node') -> List[int]", NARY)
+        ("[1]", "[1]"),
+        fn_name="solve",
+        starter_code=starter("root: 'Node') -> List[int]", NARY),
     )
     with pytest.raises(
         DataError, match="its starter code defines a class Node; only ListNode and TreeNode"
@@ -244,11 +286,15 @@ def test_what_the_problem_says_wins_over_its_starter_code(judge_one: Judge) -> N
         check_problem(problem)
     check_problem(problem.model_copy(update={"call": Call()}))
     problem = make_problem(
-        ("[4]", "4"), fn_name="solve", starter_code=starter("head: ListNode) -> int")
+        ("[4]", "4"),
+        fn_name="solve",
+        starter_code=starter("head: ListNode) -> int"),
     )
     assert run(judge_one, "def solve(head): return head.val", problem).is_accepted
     assert run(
-        judge_one, "def solve(head): return head[0]", problem.model_copy(update={"call": Call()})
+        judge_one,
+        "def solve(head): return head[0]",
+        problem.model_copy(update={"call": Call()}),
     ).is_accepted
 
 
@@ -347,9 +393,9 @@ def solve(head):
     return found
 """
     said = {"parameters": ["ListNode"]}
-    programs: list[Asked] = [
-        (f"{written}{solve}", tests, said) for written in node_classes.LIST_CLASSES.values()
-    ]
+    programs: list[Asked] = []
+    for written in node_classes.LIST_CLASSES.values():
+        programs.append((f"{written}{solve}", tests, said))
     found = judge_all(programs, is_shared=is_shared)
     accepted = dict(zip(node_classes.LIST_CLASSES, found, strict=True))
     assert accepted == dict.fromkeys(node_classes.LIST_CLASSES, Outcome.ACCEPTED)

@@ -1,4 +1,6 @@
-"""Checker programs decide where many answers are right; one that fails leaves the program unscored."""
+"""Checker programs decide where many answers are right;
+one that fails leaves the program unscored.
+"""
 
 from collections.abc import Iterator
 
@@ -42,7 +44,9 @@ def sum_problem(**checker: object) -> Problem:
         ({"code": KATTIS, "protocol": "kattis", "arguments": ["positive"]}, None),
         pytest.param({"code": CPP, "language": "cpp"}, "SIGABRT", marks=NEEDS["cpp"]),
         pytest.param(
-            {"code": CPP, "language": "cpp", "protocol": "kattis"}, "SIGABRT", marks=NEEDS["cpp"]
+            {"code": CPP, "language": "cpp", "protocol": "kattis"},
+            "SIGABRT",
+            marks=NEEDS["cpp"],
         ),
     ],
     ids=["kattis", "cpp", "cpp by kattis"],
@@ -71,7 +75,10 @@ def test_a_checker_that_fails_leaves_the_program_unscored(judge_one: Judge) -> N
         assert verdict.is_scorable is False
         assert detail in verdict.detail
     # It sees the output and nothing of the program.
-    code = "import os, sys\nsys.exit(0 if sorted(os.listdir('.')) == ['answer', 'input', 'output'] else 1)"
+    code = (
+        "import os, sys\n"
+        "sys.exit(0 if sorted(os.listdir('.')) == ['answer', 'input', 'output'] else 1)"
+    )
     program = "open('/tmp/left', 'w').write('behind')\nprint(3, 7)"
     assert run(judge_one, program, sum_problem(code=code)).is_accepted
 
@@ -102,7 +109,12 @@ sys.exit(0 if sum(parts) == total else 1)
 """
 
 
-QUOTES = "import sys\nsaid = open(sys.argv[2]).read()\nprint(said, file=sys.stderr)\nsys.exit(2 * ('call' in said))"
+QUOTES = (
+    "import sys\n"
+    "said = open(sys.argv[2]).read()\n"
+    "print(said, file=sys.stderr)\n"
+    "sys.exit(2 * ('call' in said))"
+)
 
 
 def test_an_output_that_breaks_a_checker_is_wrong_and_counted(judge_one: Judge) -> None:
@@ -140,7 +152,8 @@ def hasty() -> Iterator[Judge]:
 
 def test_a_checker_that_takes_too_long_says_nothing_of_programs_or_of_one(hasty: Judge) -> None:
     for code, program in (
-        # It computes, or stands still, on this output only; it stands still on any; it ends at its backstop.
+        # It computes, or stands still, on this output only; it stands still on any;
+        # it ends at its backstop.
         ("import sys\nwhile '9' in open(sys.argv[2]).read(): pass", "print(9)"),
         ("import sys, time\ntime.sleep(60 * ('9' in open(sys.argv[2]).read()))", "print(9)"),
         ("import time\ntime.sleep(60)", "print(5, 5)"),
@@ -169,10 +182,13 @@ sys.exit(0 if sorted(output) == answer["sorted"] else 1)
 def test_an_answer_that_is_a_value_is_asked_about_as_json(judge_one: Judge) -> None:
     checker = Checker(type="program", code=VALUES)
     problem = make_problem(
-        ("[2, 1]", '{"sorted": [1, 2], "none": null}'), fn_name="solve", checker=checker
+        ("[2, 1]", '{"sorted": [1, 2], "none": null}'),
+        fn_name="solve",
+        checker=checker,
     )
     assert run(judge_one, "def solve(a): return a", problem).is_accepted
-    # It breaks on such a list, and on the problem's own answer it does not: sorting a dict's keys is no crash.
+    # It breaks on such a list, and on the problem's own answer it does not:
+    # sorting a dict's keys is no crash.
     verdict = run(judge_one, "def solve(a): return [None, 1]", problem)
     assert verdict.is_checker_crash, verdict.detail
     assert "TypeError" in verdict.detail

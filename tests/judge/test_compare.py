@@ -72,7 +72,9 @@ def test_any_output_equals_itself(output: str, checker: Checker) -> None:
 
 @given(st.text(), st.text(), st.sampled_from([DEFAULT, TOKENS, EXACT, FLOAT, UNORDERED]))
 def test_detail_is_one_short_printable_line_or_nothing(
-    output: str, expected: str, checker: Checker
+    output: str,
+    expected: str,
+    checker: Checker,
 ) -> None:
     comparison = compare_output(output, expected, checker)
     assert bool(comparison.detail) is not comparison.accepted
@@ -101,7 +103,9 @@ def test_extra_and_missing_tokens_are_refused(tokens: list[str], position: int) 
     position %= len(tokens)
     assert not compare_output(" ".join([*tokens, "x"]), expected, DEFAULT).accepted
     assert not compare_output(
-        " ".join(tokens[:position] + tokens[position + 1 :]), expected, DEFAULT
+        " ".join(tokens[:position] + tokens[position + 1 :]),
+        expected,
+        DEFAULT,
     ).accepted
 
 
@@ -132,7 +136,9 @@ def test_nearly_literals_never_crash_and_equal_what_they_are(output: str, expect
 @given(st.lists(st.integers(0, 5)), st.lists(st.integers(0, 5)))
 def test_unordered_means_equal_as_often(output: list[int], expected: list[int]) -> None:
     comparison = compare_output(
-        "\n".join(map(str, output)), "\n".join(map(str, expected)), UNORDERED
+        "\n".join(map(str, output)),
+        "\n".join(map(str, expected)),
+        UNORDERED,
     )
     assert comparison.accepted is (sorted(output) == sorted(expected))
     assert compare_value(output, expected, UNORDERED).accepted is (

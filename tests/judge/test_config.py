@@ -48,7 +48,9 @@ def toml(folder: Path, text: str, name: str = "config.toml") -> Path:
 def refused(*recipes: Path, **overrides: str) -> str:
     with pytest.raises(ConfigError) as error:
         load_config(
-            Recipe, recipes, {key.replace("__", "."): value for key, value in overrides.items()}
+            Recipe,
+            recipes,
+            {key.replace("__", "."): value for key, value in overrides.items()},
         )
     assert "\n" not in str(error.value)
     return str(error.value)
@@ -61,7 +63,9 @@ def test_flags_win_over_later_recipes_win_over_earlier_ones_win_over_defaults(
     first = toml(tmp_path, 'name = "first"\n[masking]\nprobability = 0.1\nwindow = 64\n', "a.toml")
     second = toml(tmp_path, 'name = "second"\n[masking]\nprobability = 0.5\n', "b.toml")
     config = load_config(
-        Recipe, [first, second], {"masking.probability": "0.9", "tiers": '["easy", "hard"]'}
+        Recipe,
+        [first, second],
+        {"masking.probability": "0.9", "tiers": '["easy", "hard"]'},
     )
     assert config.name == "second"
     assert config.masking == Masking(probability=0.9, window=64)
@@ -105,7 +109,8 @@ def test_another_kind_drops_the_old_kinds_options_whatever_the_order_of_flags(
         kind="max_rl"
     )
     assert load_config(Recipe, [recipe], {"advantage.kind": "grpo"}).advantage == Grpo(
-        kind="grpo", epsilon=0.5
+        kind="grpo",
+        epsilon=0.5,
     )
     flags = {"advantage.kind": "max_rl", "advantage.power": "3"}
     for given in (flags, dict(reversed(flags.items()))):
@@ -181,11 +186,13 @@ def test_missing_empty_and_damaged_files_are_refused(tmp_path: Path) -> None:
 def test_what_is_written_is_read_again_gzipped_or_not(tmp_path: Path) -> None:
     checker = Checker(type="float", tolerance=1e-3)
     tests = (TestCase(input="1\n", output="2\n"),)
-    problems = [
-        Problem(id=f"p{n}", statement="Ångström\u2028", tests=tests, checker=checker)
-        for n in range(3)
-    ]
-    plain, packed = tmp_path / "p.jsonl", tmp_path / "p.jsonl.gz"
+    problems = []
+    for n in range(3):
+        problems.append(
+            Problem(id=f"p{n}", statement="Ångström\u2028", tests=tests, checker=checker)
+        )
+    plain = tmp_path / "p.jsonl"
+    packed = tmp_path / "p.jsonl.gz"
     write_problems(plain, problems)
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read_problems(plain) == read_problems(packed) == problems

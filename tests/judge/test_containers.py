@@ -1,4 +1,6 @@
-"""As in a container that grants no namespaces and mounts: all is judged and nothing left, or one line says why."""
+"""As in a container that grants no namespaces and mounts: all is judged and nothing left,
+or one line says why.
+"""
 
 import contextlib
 import json
@@ -23,7 +25,8 @@ from tests.judge.as_user import PLACES_TOO_OPEN, SETTINGS, run_python
 from tests.judge.conftest import NEEDS, NO_NAMESPACES, make_problem, run
 from tests.judge.processes import wait_until
 
-# The forgeries' canaries are honest programs of every kind, which are judged as root without capabilities, too.
+# The forgeries' canaries are honest programs of every kind,
+# which are judged as root without capabilities, too.
 LONG = ("nobody", "root in a container", "root without capabilities in a container")
 ENDLESS_TO_COMPILE = """
 template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
@@ -90,7 +93,9 @@ def test_what_cannot_be_closed_is_refused_in_one_line_and_judges_on_the_users_wo
     ],
 )
 def test_a_compiler_that_does_not_end_leaves_nothing(
-    limit: dict[str, float], code: str, said: str
+    limit: dict[str, float],
+    code: str,
+    said: str,
 ) -> None:
     language = LANGUAGES["cpp"].model_copy(update=limit)
     with contextlib.closing(
@@ -118,7 +123,9 @@ def test_the_folder_ends_with_its_judge(tmp_path: Path, monkeypatch: pytest.Monk
         problem = make_problem(("", ""), time_limit_seconds=0.1)
         assert run(judging, endless, problem).outcome is Outcome.TIME_LIMIT
         assert run(
-            judging, "print(__import__('os').listdir())", make_problem(("", "[]"))
+            judging,
+            "print(__import__('os').listdir())",
+            make_problem(("", "[]")),
         ).is_accepted
         assert list(folder.iterdir()) == []
     assert list(tmp_path.iterdir()) == []
@@ -129,7 +136,9 @@ def test_the_folder_of_a_killed_judge_is_swept(
 ) -> None:
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     killed = subprocess.Popen(
-        [sys.executable, "-c", JUDGE_AND_WAIT], env=environment, stdout=subprocess.PIPE
+        [sys.executable, "-c", JUDGE_AND_WAIT],
+        env=environment,
+        stdout=subprocess.PIPE,
     )
     with killed:
         assert killed.stdout is not None
@@ -222,7 +231,10 @@ def test_a_full_disk_is_no_fault_of_the_program(tmp_path: Path) -> None:
         in result.stderr
     )
     writes, hides, other, large, retries, *freed = result.stdout.splitlines()
-    full = f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had written what it may"
+    full = (
+        f"sandbox_fault test 1: the file system of {tmp_path} was full before a test had "
+        "written what it may"
+    )
     assert writes == hides == large == full
     assert other.split() == ["accepted"]
     assert int(retries) >= 2
@@ -241,7 +253,11 @@ try:
 except OSError: pass
 print("right")
 """
-_WRITES = "with open('x', 'wb') as file:\n    for _ in range(8): file.write(bytes(1 << 20))\nprint('right')"
+_WRITES = (
+    "with open('x', 'wb') as file:\n"
+    "    for _ in range(8): file.write(bytes(1 << 20))\n"
+    "print('right')"
+)
 
 
 def test_who_fills_its_folder_harms_no_neighbour() -> None:

@@ -1,4 +1,6 @@
-"""What users bring along, by one door: found by every kind of name, checked, named in each error; prompts; rewards."""
+"""What users bring along, by one door: found by every kind of name, checked, named in each error;
+prompts; rewards.
+"""
 
 import os
 import sys
@@ -205,7 +207,11 @@ def rollout(*, truncated: bool = False) -> Rollout:
 
 
 def reward_of(
-    rewards: RewardSum, judged: Verdict, *, code: str | None = "x", truncated: bool = False
+    rewards: RewardSum,
+    judged: Verdict,
+    *,
+    code: str | None = "x",
+    truncated: bool = False,
 ) -> Reward:
     return rewards(PROBLEM, rollout(truncated=truncated), Program(code), judged)
 
@@ -250,7 +256,8 @@ def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> No
     )
     rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:brevity", 2.0, {"limit": 8})])
     assert reward_of(rewards, right) == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
-    # One that is unscored leaves the whole unscored; so does a sandbox fault, whatever a reward would say.
+    # One that is unscored leaves the whole unscored; so does a sandbox fault,
+    # whatever a reward would say.
     shy = load_rewards([("all_tests", 1.0, {}), (f"{own}:shy", 0.1, {})])
     assert reward_of(shy, right) == Reward(None, {"all_tests": 1.0, "shy": None}, ("shy",))
     assert reward_of(rewards, verdict(Outcome.SANDBOX_FAULT)).total is None

@@ -32,7 +32,9 @@ REASONS: dict[str | None, str] = {
     **dict.fromkeys([fenced(""), fenced("\n"), fenced("  \n\t\n")], "empty_code_block"),
     f"```python\n{CODE}": "unclosed_code_block",
     f"<think>\n{fenced(CODE)}": "no_answer_after_thinking",
-    f"<think>a</think>\n{fenced(CODE)}<think> wait\n{fenced('draft()')}": "no_answer_after_thinking",
+    (
+        f"<think>a</think>\n{fenced(CODE)}<think> wait\n{fenced('draft()')}"
+    ): "no_answer_after_thinking",
 }
 """Responses without a program, and why they have none."""
 
@@ -124,11 +126,10 @@ def test_a_program_is_found_where_a_human_finds_it() -> None:
     assert {name: program.code for name, program in programs.items()} == {
         n: code for n, (_, code) in LAYOUTS.items()
     }
-    last = [
-        one
-        for name, one in programs.items()
-        if name.startswith(("tag", "tildes", "a longer", "Win", "think", "ind"))
-    ]
+    last = []
+    for name, one in programs.items():
+        if name.startswith(("tag", "tildes", "a longer", "Win", "think", "ind")):
+            last.append(one)
     assert {(program.reason, program.is_incomplete) for program in last} == {
         ("last_closed_code_block", False)
     }
@@ -197,7 +198,17 @@ def test_each_language_is_told_by_its_tag(language: str, tag: str, code: str) ->
     assert program.language == language
     if language != "python":
         for fence_tag in (tag, ""):
-            shown = f"Answer: ```{fence_tag}\n{code}``` It prints\n```\n1 2\n```\nby\n```bash\nrun; me\n```\n"
+            shown = (
+                f"Answer: ```{fence_tag}\n"
+                f"{code}``` It prints\n"
+                "```\n"
+                "1 2\n"
+                "```\n"
+                "by\n"
+                "```bash\n"
+                "run; me\n"
+                "```\n"
+            )
             shown += "For example\n```\nn => 6, main() -> solve()\n```\n"
             shown += f"The loop:\n```{fence_tag}\nif (n) {{ n--; }}\n```\n" * (
                 "{" in code or "(0)" in code

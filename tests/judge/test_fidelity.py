@@ -1,4 +1,6 @@
-"""Correct but unusual programs behave in the sandbox as under plain `python`: same output, same exit code."""
+"""Correct but unusual programs behave in the sandbox as under plain `python`: same output,
+same exit code.
+"""
 
 import os
 import shutil
@@ -40,7 +42,9 @@ def sandboxes() -> Iterator[dict[str, Sandbox]]:
 
 
 OTHER_LAST_LINES = {"sys.exit beyond a long", "cached recursion"}
-"""Python 3.13 says of the first what only C sees, and words of the second how many frames of C are below it."""
+"""Python 3.13 says of the first what only C sees,
+and words of the second how many frames of C are below it.
+"""
 
 
 def need_packages_of(code: str) -> None:
@@ -73,19 +77,27 @@ def last_line(text: str) -> str:
 
 
 def run_in(sandboxes: dict[str, Sandbox], code: str) -> list[tuple[bytes, int, str]]:
-    """Return the same of a program in a sandbox: compiled the first time, then from the bytecode that was kept."""
+    """Return the same of a program in a sandbox: compiled the first time,
+    then from the bytecode that was kept.
+    """
     files = {STDIN_FILE: INPUT} if NAMES_INPUT.search(code) else None
     with closing(LoadedProgram(code)) as program:
         task = program.task(
-            INPUT, files=files or {}, has_named_streams=bool(NAMES_OUTPUT.search(code))
+            INPUT,
+            files=files or {},
+            has_named_streams=bool(NAMES_OUTPUT.search(code)),
         )
-        runs = [sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS) for _ in range(2)]
+        runs = []
+        for _ in range(2):
+            runs.append(sandboxes["numpy" if "numpy" in code else ""].run(task, LIMITS))
     return [(found.stdout, found.result.exit_code, last_line(found.stderr)) for found in runs]
 
 
 @pytest.mark.parametrize("name", [name for name in PROGRAMS if name not in OUTPUTS])
 def test_behaves_as_under_plain_python(
-    sandboxes: dict[str, Sandbox], name: str, tmp_path: Path
+    sandboxes: dict[str, Sandbox],
+    name: str,
+    tmp_path: Path,
 ) -> None:
     need_packages_of(PROGRAMS[name])
     expected = run_plainly(PROGRAMS[name], tmp_path)
@@ -115,21 +127,26 @@ def test_texts_times_and_tracebacks_are_the_programs_own(
         code = f"# -*- coding: {cookie} -*-\nprint('é', len('变'))  # 注释"
         verdict = run(judge_one, code, make_problem(("", "é 1")))
         assert verdict.is_accepted, verdict.detail
-    code = "import time, datetime as d\nprint(time.tzname, time.localtime(0).tm_hour, d.datetime.fromtimestamp(0).hour)"
+    code = (
+        "import time, datetime as d\n"
+        "print(time.tzname, time.localtime(0).tm_hour, d.datetime.fromtimestamp(0).hour)"
+    )
     assert run(judge_one, code, make_problem(("", "('UTC', 'UTC') 0 0"))).is_accepted
     with closing(LoadedProgram("def f(): return 1 / 0\nf()")) as program:
         found = sandboxes[""].run(program.task(b""), LIMITS)
-    files = [line.split('"')[1] for line in found.stderr.splitlines() if line.startswith("  File")]
+    files = []
+    for line in found.stderr.splitlines():
+        if line.startswith("  File"):
+            files.append(line.split('"')[1])
     assert files == ["main.py", "main.py"]
 
 
 def test_functions_are_accepted_in_every_test(judge_one: Judge) -> None:
     problem = make_problem(*[("[1, 2]\n3", "[3, 6]")] * 3, fn_name="solve")
-    here = {
-        name: code
-        for name, code in CALLS.items()
-        if not any(package in code.lower() for package in ABSENT)
-    }
+    here = {}
+    for name, code in CALLS.items():
+        if not any(package in code.lower() for package in ABSENT):
+            here[name] = code
     assert here
     for name, code in here.items():
         verdict = run(judge_one, code, problem)
@@ -157,7 +174,12 @@ def test_an_interpreter_that_keeps_its_calls_elsewhere_judges_and_says_so(tmp_pa
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
     command = [sys.executable, "-c", SHALLOW]
     result = subprocess.run(
-        command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=True
+        command,
+        env=environment,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     problem, depth, rest = result.stdout.splitlines()
     assert "programs recurse a few calls less deep than under plain python" in problem

@@ -1,4 +1,6 @@
-"""One fleet, whatever its transport: each program gets one verdict, whatever becomes of the places that judge."""
+"""One fleet, whatever its transport: each program gets one verdict,
+whatever becomes of the places that judge.
+"""
 
 import random
 from collections.abc import Sequence
@@ -39,7 +41,10 @@ class Desks(RemoteJudge[Desk]):
             self._open(desk, workers)
 
     def put(
-        self, number: int, problem: Problem = PROBLEMS[0], first: int = 0
+        self,
+        number: int,
+        problem: Problem = PROBLEMS[0],
+        first: int = 0,
     ) -> list[Future[Verdict]]:
         return [self.submit(Program(f"# {n}"), problem) for n in range(first, first + number)]
 
@@ -96,7 +101,10 @@ def test_what_was_lost_twice_goes_out_one_by_one_and_is_given_up_in_the_end() ->
             judge.land(desk)
         futures += judge.put(1, first=9)
         judge.land(desk)
-        right = [future.result(0) for future in futures if future.result(0).is_accepted]
+        right = []
+        for future in futures:
+            if future.result(0).is_accepted:
+                right.append(future.result(0))
         # A place that was lost may have run all its tests as well.
         assert [len(verdict.uncounted) for verdict in right] == [1] * 6 + [0]
         assert {run.reason for verdict in right for run in verdict.uncounted} == {Repeat.COPIED}
@@ -142,7 +150,9 @@ def test_each_program_gets_one_verdict_whatever_happens(seed: int) -> None:
             match draw.choice(("put", "land", "land", "lose")):
                 case "put" if len(futures) < 60:
                     futures += judge.put(
-                        draw.randint(1, 9), draw.choice(PROBLEMS), first=len(futures)
+                        draw.randint(1, 9),
+                        draw.choice(PROBLEMS),
+                        first=len(futures),
                     )
                     futures[-1].add_done_callback(answers.append)
                 case "land" if desk.held:
@@ -152,4 +162,5 @@ def test_each_program_gets_one_verdict_whatever_happens(seed: int) -> None:
         assert not judge._queue
         verdicts = [future.result(0) for future in futures]
     assert len(set(answers)) == len(answers)
-    assert all(verdict.is_accepted or "it burnt down" in verdict.detail for verdict in verdicts)
+    for verdict in verdicts:
+        assert verdict.is_accepted or "it burnt down" in verdict.detail

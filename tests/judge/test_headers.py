@@ -1,4 +1,6 @@
-"""Precompiled headers change how long a build takes, and nothing else; builds wait for each other where that pays."""
+"""Precompiled headers change how long a build takes, and nothing else;
+builds wait for each other where that pays.
+"""
 
 import os
 import threading
@@ -37,7 +39,10 @@ CPP = LANGUAGES["cpp"]
 pytestmark = pytest.mark.skipif(not builds.list_headers(CPP), reason="no g++")
 IO = "iostream"
 """The header that takes little time to make."""
-ADD = f"#include <{IO}>\nint main() {{ long long a, b; std::cin >> a >> b; std::cout << a + b << '\\n'; }}\n"
+ADD = (
+    f"#include <{IO}>\n"
+    f"int main() {{ long long a, b; std::cin >> a >> b; std::cout << a + b << '\\n'; }}\n"
+)
 SAME_EITHER_WAY = {
     "a macro before": "#define _GLIBCXX_DEBUG\n" + ADD,
     "a macro of its names before": "#define cin tin\n" + ADD,
@@ -165,13 +170,19 @@ def test_it_is_made_once_it_pays(empty_root: Path) -> None:
     finally:
         os.umask(usual)
     assert provided == [""] * BUILDS_WITHOUT + [str(find_header(CPP, IO))] * 2
-    made = [path for path in (empty_root / "headers").rglob("*") if not path.name.startswith(".")]
+    made = []
+    for path in (empty_root / "headers").rglob("*"):
+        if not path.name.startswith("."):
+            made.append(path)
     assert made
-    assert all(path.stat().st_mode & 0o004 for path in (empty_root / "headers", *made))
+    for path in (empty_root / "headers", *made):
+        assert path.stat().st_mode & 0o004
 
 
 def test_where_it_cannot_be_kept_builds_go_on_in_a_scaled_time(
-    empty_root: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    empty_root: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen: list[float] = []
 
@@ -206,7 +217,9 @@ def test_nobody_waits_for_another_process(
 
 
 def test_a_command_makes_it_or_says_what_the_compiler_said(
-    place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    place: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert CPP.precompiled is not None
     small, wrong = (
@@ -224,7 +237,10 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
 
 
 def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
-    cache, entered, may_end, begun = Builds(), threading.Event(), threading.Event(), list[str]()
+    cache = Builds()
+    entered = threading.Event()
+    may_end = threading.Event()
+    begun = list[str]()
 
     def build() -> Build:
         begun.append("a build")
@@ -246,7 +262,8 @@ def test_who_waits_for_a_build_gets_it_or_builds_where_it_failed() -> None:
 
 def test_sources_that_do_not_compile_are_kept_up_to_a_size(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(builds, "_MAX_KEPT_BYTES", 100)
-    cache, asked = Builds(), list[str]()
+    cache = Builds()
+    asked = list[str]()
     for code in ("a" * 60, "b" * 60, "b" * 60, "a" * 60):
         cache.get(CPP, code, lambda code=code: asked.append(code[0]) or Build(b"", "error"))
     assert asked == ["a", "b", "a"]
@@ -254,7 +271,9 @@ def test_sources_that_do_not_compile_are_kept_up_to_a_size(monkeypatch: pytest.M
 
 def test_no_more_builds_at_a_time_than_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("microcoder.judge.run.builds.count_processors", lambda: 2)
-    cache, meets, running = Builds(), threading.Barrier(2), []
+    cache = Builds()
+    meets = threading.Barrier(2)
+    running = []
 
     def build() -> Build:
         running.append(1)

@@ -1,4 +1,6 @@
-"""Hostile programs end in their outcome, and the next one does not notice; nothing but a solution is accepted."""
+"""Hostile programs end in their outcome, and the next one does not notice;
+nothing but a solution is accepted.
+"""
 
 import pytest
 

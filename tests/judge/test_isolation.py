@@ -72,7 +72,9 @@ def test_required_layers_are_missed_on_the_users_word_only() -> None:
         with pytest.raises(EvaluatorFault, match=r"missing .*unsafe=True \(--unsafe\)"):
             Judge(workers=1, layers=set(LAYERS) - missing)
     with Judge(
-        workers=1, layers=set(LAYERS) - {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE}, unsafe=True
+        workers=1,
+        layers=set(LAYERS) - {Layer.LANDLOCK, Layer.MOUNT_NAMESPACE},
+        unsafe=True,
     ) as judging:
         assert judging.isolation.level == "unsafe"
         assert run(judging, ADD, make_problem(("1 2", "3"))).is_accepted

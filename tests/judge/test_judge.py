@@ -31,7 +31,8 @@ def test_options_are_taken_whole_and_changed_by_name() -> None:
         assert judging.options == JudgeOptions(workers=1, stop="first_failure", time_scale=2)
         assert judging.time_scale == 2
         assert len(run(judging, "print(3)", make_problem(("", "4"), ("", "5"))).tests) == 1
-        one, program = make_problem(("", "")), Program("x")
+        one = make_problem(("", ""))
+        program = Program("x")
         wrong = [([program], [], "1 programs but 0 problems"), ("x", one, "lists, also of one")]
         wrong += [
             (["x"], [one], "0 is a str; pass Program"),
@@ -68,11 +69,14 @@ def test_the_keyword_arguments_are_the_options() -> None:
 def test_a_sandbox_that_is_killed_costs_no_verdict(place: int) -> None:
     """The innermost process, a program that runs, or the outermost, a fork server."""
     numbers = range(12)
-    programs = [
-        Program(f"sum(range(2_000_000))  # {n}\n" + ADD.replace("a + b", f"a + b + {n % 2}"))
-        for n in numbers
-    ]
-    before, told, killed = {*children_of(os.getpid())}, [], []
+    programs = []
+    for n in numbers:
+        programs.append(
+            Program(f"sum(range(2_000_000))  # {n}\n" + ADD.replace("a + b", f"a + b + {n % 2}"))
+        )
+    before = {*children_of(os.getpid())}
+    told = []
+    killed = []
 
     def note(index: int, verdict: object) -> None:
         told.append(index)
@@ -86,7 +90,9 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(place: int) -> None:
         verdicts = judging.judge(programs, [make_problem(("1 2", "3"))] * 12, on_verdict=note)
     assert killed
     assert sorted(told) == [*numbers]
-    expected = [Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED for n in numbers]
+    expected = []
+    for n in numbers:
+        expected.append(Outcome.WRONG_ANSWER if n % 2 else Outcome.ACCEPTED)
     assert [verdict.outcome for verdict in verdicts] == expected
 
 

@@ -54,11 +54,11 @@ def pool_of(judging: Judge) -> Processes:
 
 
 def processes_of(judging: Judge) -> list[int]:
-    return [
-        member.process.pid
-        for member in list(pool_of(judging)._places.values())
-        if member.process is not None
-    ]
+    pids = []
+    for member in list(pool_of(judging)._places.values()):
+        if member.process is not None:
+            pids.append(member.process.pid)
+    return pids
 
 
 def essence(verdict: Verdict) -> tuple[object, ...]:
@@ -69,9 +69,9 @@ def essence(verdict: Verdict) -> tuple[object, ...]:
 
 def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -> None:
     problems = [problem for _, problem in MIXED]
-    programs = [
-        Program(code, problem.language, reason="" if code else "none") for code, problem in MIXED
-    ]
+    programs = []
+    for code, problem in MIXED:
+        programs.append(Program(code, problem.language, reason="" if code else "none"))
     seen: dict[int, Verdict] = {}
     callers: set[threading.Thread] = set()
 
@@ -99,10 +99,8 @@ def test_the_verdicts_are_those_of_threads(judge_one: Judge, judge_two: Judge) -
 def test_what_was_judged_is_counted_over_all_processes(judge_two: Judge) -> None:
     before = judge_two.statistics
     problem = make_problem(*((f"{n} 1", str(n + 1)) for n in range(5)))
-    assert all(
-        v.is_accepted
-        for v in judge_two.judge([Program(f"{ADD}# {n}") for n in range(8)] * 2, [problem] * 16)
-    )
+    for v in judge_two.judge([Program(f"{ADD}# {n}") for n in range(8)] * 2, [problem] * 16):
+        assert v.is_accepted
     after = judge_two.statistics
     assert after.judged - before.judged == 8
     assert after.from_cache - before.from_cache == 8
@@ -115,7 +113,8 @@ def test_nobody_waits_for_a_cancelled_program(judge_two: Judge) -> None:
     judged = judge_two.statistics.judged
     futures = [judge_two.submit(Program(f"while True: pass  # {n}"), endless) for n in range(40)]
     time.sleep(0.1)
-    assert all(future.cancel() for future in futures)
+    for future in futures:
+        assert future.cancel()
     assert run(judge_two, f"{ADD}# after", SUM).is_accepted
     assert judge_two.statistics.judged - judged < 20
 
@@ -208,7 +207,11 @@ def test_nothing_outlives_the_calling_process(processes: int, number: signal.Sig
     command = [sys.executable, "-c", BATCH_WITHOUT_END, str(processes)]
     pipe = subprocess.PIPE
     caller = subprocess.Popen(
-        command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, start_new_session=True
+        command,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
     )
     assert caller.stdin is not None
     assert caller.stdout is not None
@@ -244,7 +247,9 @@ def lock_files() -> Iterator[list[int]]:
 def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
     # Three processes, each with three threads and a place for each.
     processes = [Places(3) for _ in range(3)]
-    running, lock, trouble = [0, 0], threading.Lock(), []
+    running = [0, 0]
+    lock = threading.Lock()
+    trouble = []
 
     def work(places: Places, number: int) -> bool:
         turn = Turn(places, lock_files)
@@ -270,7 +275,8 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
 
 
 def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
-    here, there = Turn(lock_files=lock_files), Turn(lock_files=lock_files)
+    here = Turn(lock_files=lock_files)
+    there = Turn(lock_files=lock_files)
     order: list[str] = []
 
     def run_alone() -> None:

@@ -1,4 +1,6 @@
-"""What a built language gets and does not, and its versions: of C++ a standard; of Python the one that we run on."""
+"""What a built language gets and does not, and its versions: of C++ a standard;
+of Python the one that we run on.
+"""
 
 import platform
 from contextlib import closing
@@ -63,10 +65,10 @@ int main() {
 def judge_cpp(judging: Judge, code: str, *inputs: str, **options: object) -> list[Outcome]:
     """Judge one program, which is built once, on each input; its answer is 3."""
     problems = [make_problem((given, "3\n"), language="cpp", **options) for given in inputs]
-    return [
-        verdict.outcome
-        for verdict in judging.judge([Program(code, "c++")] * len(problems), problems)
-    ]
+    outcomes = []
+    for verdict in judging.judge([Program(code, "c++")] * len(problems), problems):
+        outcomes.append(verdict.outcome)
+    return outcomes
 
 
 @NEEDS["cpp"]
@@ -109,7 +111,10 @@ def test_what_cannot_be_built_or_called_is_refused(
             )
 
 
-SINCE_CPP23 = "#include <iostream>\nint main() { auto n = 3uz; if consteval { n = 0; } std::cout << n << std::endl; }"
+SINCE_CPP23 = (
+    "#include <iostream>\n"
+    "int main() { auto n = 3uz; if consteval { n = 0; } std::cout << n << std::endl; }"
+)
 TELLS_STANDARD = "#include <iostream>\nint main() { std::cout << __cplusplus << std::endl; }"
 
 

@@ -43,7 +43,9 @@ print(3)
     ],
 )
 def test_a_wrong_answer_is_kept_as_the_expected_one_is_written(
-    judge_one: Judge, code: str, kept: str | None
+    judge_one: Judge,
+    code: str,
+    kept: str | None,
 ) -> None:
     is_call = code.startswith("def f")
     problem = make_problem(("0" if is_call else "", "1"), fn_name="f" if is_call else None)
@@ -60,7 +62,9 @@ WORDS = {
     "import os\nos.fork()": "starts no further processes",
     "import subprocess\nsubprocess.run(['ls'])": "starts no further processes",
     "import os\nos.execvp('ls', ['ls'])": "starts no further processes",
-    "from multiprocessing import shared_memory as s\ns.SharedMemory(create=True, size=9)": "further",
+    (
+        "from multiprocessing import shared_memory as s\ns.SharedMemory(create=True, size=9)"
+    ): "further",
     "import pty\npty.fork()": "starts no further processes",
     "import os\nos.forkpty()": "starts no further processes",
     "import sqlite3\nsqlite3.connect('/opt/x.db')": "working folder and /tmp only",
@@ -73,7 +77,9 @@ WORDS = {
     "open('/etc/x', 'w')": "working folder and /tmp only",
     "for n in range(999): open(f'x{n}', 'w').close()": "256 of them",
     "held = []\nwhile True: held.append(open('/dev/null'))": "at most 64 open files",
-    "import threading as t, time\nwhile True: t.Thread(target=time.sleep, args=(9,)).start()": "256 threads",
+    (
+        "import threading as t, time\nwhile True: t.Thread(target=time.sleep, args=(9,)).start()"
+    ): "256 threads",
     "def f(n): return f(n + 1)\nf(0)": "sys.setrecursionlimit raises",
     "import ctypes\nctypes.string_at(0)": "killed by SIGSEGV: its stack was full, or",
     "import os\nos.kill(os.getpid(), 9)": "killed by SIGKILL: it did so itself, or the machine",
@@ -128,14 +134,21 @@ STUBBED = {
     ],
 )
 def test_a_detail_says_that_the_prompts_own_function_was_called(
-    judge_one: Judge, code: str, is_stub: bool
+    judge_one: Judge,
+    code: str,
+    is_stub: bool,
 ) -> None:
     detail = run(judge_one, code, read_problem(STUBBED)).detail
     assert "the checker refused it" in detail
     assert ("the answer does not define four, so the prompt's own was called" in detail) == is_stub
 
 
-HARNESS = "def main(answer):\n    names = {}\n    exec(answer, names)\n    print(names['f'](int(input())))\n"
+HARNESS = (
+    "def main(answer):\n"
+    "    names = {}\n"
+    "    exec(answer, names)\n"
+    "    print(names['f'](int(input())))\n"
+)
 TESTS = ({"input": "3", "output": "9"}, {"input": "-2", "output": "4"})
 
 
@@ -172,18 +185,32 @@ def test_what_contradicts_a_harness_is_refused(fields: dict[str, object], why: s
 
 
 NEEDS_THE_PRELUDE = {
-    "star imports": "q = deque(map(int, input().split()))\nheappush(h := [], gcd(6, 3))\nprint(sum(q) * h[0] // 3)",
-    "modules": "print(math.floor(3.5) + collections.Counter('a')['b'] + len(re.findall('x', string.digits)))",
-    "typing last": "def f(x: List[int]) -> Optional[int]: return sum(x)\nprint(f([*map(int, input().split())]))",
+    "star imports": (
+        "q = deque(map(int, input().split()))\n"
+        "heappush(h := [], gcd(6, 3))\n"
+        "print(sum(q) * h[0] // 3)"
+    ),
+    "modules": (
+        "print(math.floor(3.5) + collections.Counter('a')['b'] + len(re.findall('x', "
+        "string.digits)))"
+    ),
+    "typing last": (
+        "def f(x: List[int]) -> Optional[int]: return sum(x)\n"
+        "print(f([*map(int, input().split())]))"
+    ),
     "deep recursion": "def f(n): return 0 if n == 0 else 1 + f(n - 1)\nprint(f(40000) - 39997)",
     "many digits": "print(len(str(10 ** 40000)) - 39998)",
-    "limits as they are told": "assert sys.getrecursionlimit() == sys.get_int_max_str_digits() == 50000\nprint(3)",
+    "limits as they are told": (
+        "assert sys.getrecursionlimit() == sys.get_int_max_str_digits() == 50000\nprint(3)"
+    ),
 }
 AS_EVER = {
     "builtins over math and operator": "print(pow(2, 5, 29) if open and sum(map(int, input().split())) == 3 else 0)",
     "own names over all": "deque = 3\nprint(deque)",
     "no more digits than that": "try: str(10 ** 60000)\nexcept ValueError: print(3)",
-    "still the main module": "import inspect\nif __name__ == '__main__': print(2 + len(inspect.stack()))",
+    "still the main module": (
+        "import inspect\nif __name__ == '__main__': print(2 + len(inspect.stack()))"
+    ),
 }
 
 
@@ -200,7 +227,9 @@ def test_functions_have_its_digits_and_built_languages_no_dialect(judge_one: Jud
     code = "def solve(n): return len(str(10 ** n)) + len(ascii_lowercase) - 26"
     call = ("40000", "40001")
     assert run(
-        judge_one, code, make_problem(call, fn_name="solve", dialect="livecodebench")
+        judge_one,
+        code,
+        make_problem(call, fn_name="solve", dialect="livecodebench"),
     ).is_accepted
     assert (
         run(judge_one, code, make_problem(call, fn_name="solve")).outcome is Outcome.RUNTIME_ERROR

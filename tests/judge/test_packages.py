@@ -1,4 +1,6 @@
-"""What programs may import does not depend on the host's environment, and a promise that is not kept scores nothing."""
+"""What programs may import does not depend on the host's environment,
+and a promise that is not kept scores nothing.
+"""
 
 import os
 from contextlib import closing
@@ -30,15 +32,23 @@ CONSTRAINTS = Path(__file__).parents[2] / "constraints.txt"
 SUM = make_problem(("1 2\n", "3\n"))
 USES = {
     "numpy": "import numpy as np\nprint(np.array(input().split(), dtype=int).sum())",
-    "sortedcontainers": "from sortedcontainers import SortedList\nprint(sum(SortedList(map(int, input().split()))))",
-    "tzdata": "from zoneinfo import ZoneInfo\nZoneInfo('Asia/Tokyo')\nprint(sum(map(int, input().split())))",
+    "sortedcontainers": (
+        "from sortedcontainers import SortedList\nprint(sum(SortedList(map(int, input().split()))))"
+    ),
+    "tzdata": (
+        "from zoneinfo import ZoneInfo\n"
+        "ZoneInfo('Asia/Tokyo')\n"
+        "print(sum(map(int, input().split())))"
+    ),
 }
 PLAIN = "print(sum(map(int, input().split())))"
 
 
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder of all wheels that can be had, empty so far; packages are kept in a folder inside."""
+    """The folder of all wheels that can be had, empty so far;
+    packages are kept in a folder inside.
+    """
     keep_packages_in(tmp_path, monkeypatch)
     return tmp_path
 
@@ -95,7 +105,8 @@ def test_a_promise_that_is_not_kept_scores_nothing(
             run(judging, USES["numpy"], SUM),
             run(judging, "def solve(a): return a[0]", call),
         ]
-        missing, counted = judging.environment.missing, judging.statistics.missing_packages
+        missing = judging.environment.missing
+        counted = judging.statistics.missing_packages
     assert counted == len(faults)
     for verdict in faults:
         assert verdict.outcome is Outcome.SANDBOX_FAULT
@@ -121,7 +132,8 @@ def test_packages_are_installed_where_they_are_first_needed(
         folder = index / "packages" / folder_digest(provided.profile)
         assert provided.folder == str(folder)
         # A program runs as a user of its own.
-        assert all(path.stat().st_mode & 0o004 for path in folder.rglob("*"))
+        for path in folder.rglob("*"):
+            assert path.stat().st_mode & 0o004
         assert not list(index.glob("packages/.*-*")), "what was begun is not left behind"
         os.rename(folder, index / "away")
         # Whose output has a name runs in another sandbox, which starts now.
@@ -213,7 +225,8 @@ def test_a_profile_that_is_none_is_refused(tmp_path: Path) -> None:
         ("'import numpy'\nprint('from numpy import array')", None),
         ('"""\nimport numpy\n"""', None),
         ("from . import numpy", None),
-        # What the judge's own grammar does not know may be a newer Python's, and a long source is not parsed.
+        # What the judge's own grammar does not know may be a newer Python's,
+        # and a long source is not parsed.
         ("import numpy\nmatch = lambda: yes yes", "numpy"),
         ("print(\n'numpy'", None),
         ("import numpy\n" + "x = 1\n" * 20_000, "numpy"),

@@ -1,4 +1,6 @@
-"""The fast judge against the specification: every outcome, and a sample of the suites; all is in benchmarks/."""
+"""The fast judge against the specification: every outcome, and a sample of the suites;
+all is in benchmarks/.
+"""
 
 import ast
 from pathlib import Path
@@ -25,10 +27,17 @@ MAY_IMPORT = {
     "run.supervisor",
     "sandbox.protocol",
 }
-"""What says how a program is run, how outputs are compared and what a problem's tests are; nothing that judges."""
-RIGHT, WRONG, CRASH = Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR
-LIMIT, MEMORY, OUTPUT = Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT
-COMPILE, FAULT = Outcome.COMPILE_ERROR, Outcome.SANDBOX_FAULT
+"""What says how a program is run, how outputs are compared and what a problem's tests are;
+nothing that judges.
+"""
+RIGHT = Outcome.ACCEPTED
+WRONG = Outcome.WRONG_ANSWER
+CRASH = Outcome.RUNTIME_ERROR
+LIMIT = Outcome.TIME_LIMIT
+MEMORY = Outcome.MEMORY_LIMIT
+OUTPUT = Outcome.OUTPUT_LIMIT
+COMPILE = Outcome.COMPILE_ERROR
+FAULT = Outcome.SANDBOX_FAULT
 ONE_TEST = ("1 2\n", "3\n")
 SUM = make_problem(ONE_TEST, ("3 4\n", "7\n"), ("5 6\n", "11\n"))
 CALL = make_problem(("[1, 2]\n3", "[3, 6]"), ("[]\n3", "[]"), fn_name="solve")
@@ -41,7 +50,9 @@ BRITTLE = make_problem(
     ),
 )
 BROKEN = make_problem(
-    ("10\n", "5 5\n"), ("12\n", "6 6\n"), checker=Checker(type="program", code="1 / 0")
+    ("10\n", "5 5\n"),
+    ("12\n", "6 6\n"),
+    checker=Checker(type="program", code="1 / 0"),
 )
 CPP = make_problem(("1 2\n", "3\n"), ("2 2", "4"), language="cpp")
 READS = "a, b = map(int, input().split())\n"
@@ -67,7 +78,10 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
     "much output": (SUM, "while True: print('x' * 10 ** 6)", OUTPUT, "stdout exceeds 16 MiB"),
     "streams by name": (
         SUM,
-        "a, b = map(int, open('/dev/stdin').read().split())\nprint(a + b, file=open('/dev/stdout', 'w'))",
+        (
+            "a, b = map(int, open('/dev/stdin').read().split())\n"
+            "print(a + b, file=open('/dev/stdout', 'w'))"
+        ),
         RIGHT,
         "",
     ),
@@ -148,16 +162,14 @@ PROGRAMS: dict[str, tuple[Problem, str, Outcome, str]] = {
 
 def test_the_specification_is_short_and_imports_nothing_that_judges() -> None:
     source = Path(reference.__file__).read_text(encoding="utf-8")
-    modules = [
-        node.module or ""
-        for node in ast.walk(parse_source(source))
-        if isinstance(node, ast.ImportFrom)
-    ]
-    inside = {
-        name.removeprefix("microcoder.judge.")
-        for name in modules
-        if name.startswith("microcoder.judge.")
-    }
+    modules = []
+    for node in ast.walk(parse_source(source)):
+        if isinstance(node, ast.ImportFrom):
+            modules.append(node.module or "")
+    inside = set()
+    for name in modules:
+        if name.startswith("microcoder.judge."):
+            inside.add(name.removeprefix("microcoder.judge."))
     assert len(source.splitlines()) <= 400
     assert {name for name in inside if not name.startswith("core.")} <= MAY_IMPORT
 
@@ -184,7 +196,10 @@ def test_both_judges_give_the_outcome_that_is_deserved(judge_one: Judge, name: s
 
 def test_every_outcome_is_deserved_by_a_program(judge_one: Judge) -> None:
     assert run(judge_one, None, SUM).outcome is Outcome.NO_CODE
-    threads = "import threading, time\nfor _ in range(999): threading.Thread(target=time.sleep, args=(1,)).start()"
+    threads = (
+        "import threading, time\n"
+        "for _ in range(999): threading.Thread(target=time.sleep, args=(1,)).start()"
+    )
     for code in (threads, "import os\nos.fork()"):
         assert run(judge_one, code, SUM).outcome is Outcome.PROCESS_LIMIT
     seen = {outcome for _, _, outcome, _ in PROGRAMS.values()}
@@ -205,7 +220,9 @@ def test_the_stop_rules_are_the_same(stop: str) -> None:
 
 
 def test_a_checker_may_import_packages_in_both_and_misses_them_in_both(
-    judge_one: Judge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge_one: Judge,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     checker = Checker(type="program", code=f"import sortedcontainers\n{CHECKED.checker.code}")
     problem = CHECKED.model_copy(update={"checker": checker})

@@ -1,4 +1,6 @@
-"""Languages that need a runtime, and language files of the user's own: what they get, and what they do not."""
+"""Languages that need a runtime, and language files of the user's own: what they get,
+and what they do not.
+"""
 
 import shutil
 from pathlib import Path
@@ -96,14 +98,19 @@ ENDS: dict[str, dict[str, tuple[Any, ...]]] = {
     [pytest.param(of, name, marks=NEEDS[of]) for of, programs in ENDS.items() for name in programs],
 )
 def test_programs_of_a_runtime_end_as_they_deserve(
-    judge_one: Judge, language: str, name: str
+    judge_one: Judge,
+    language: str,
+    name: str,
 ) -> None:
     check(judge_one, language, *ENDS[language][name])
 
 
 @NEEDS["javascript"]
 def test_a_checker_may_be_written_in_a_language_with_a_runtime(judge_one: Judge) -> None:
-    code = "const fs = require('fs'); process.exit(fs.readFileSync(process.argv[3], 'utf8').trim() === '3' ? 0 : 1);"
+    code = (
+        "const fs = require('fs'); process.exit(fs.readFileSync(process.argv[3], "
+        "'utf8').trim() === '3' ? 0 : 1);"
+    )
     checker = {"type": "program", "code": code, "language": "javascript", "protocol": "testlib"}
     asked = make_problem(("1 2\n", "3\n"), checker=checker)
     right, wrong = judge_one.judge([Program("print(3)"), Program("print(4)")], [asked, asked])

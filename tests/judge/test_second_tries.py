@@ -1,4 +1,6 @@
-"""No program has a second try: guesses pass as often as chance has it, and no test knows that it is not the first."""
+"""No program has a second try: guesses pass as often as chance has it,
+and no test knows that it is not the first.
+"""
 
 import itertools
 import json
@@ -29,8 +31,13 @@ from tests.judge.conftest import make_problem, workers_of
 from tests.judge.guessing_programs import ADDRESSES, COIN, DISLIKED, PLACES
 from tests.judge.sharing_fuzzer import find_leaks, run_together, write_programs
 
-_FLIPS, _PROGRAMS, _MOST_LUCKY = 6, 60, 8
-"""By chance 1 program in 64 passes: more than 8 of 60 do once in a million runs. With second tries 11 do."""
+_FLIPS = 6
+_PROGRAMS = 60
+_MOST_LUCKY = 8
+"""By chance 1 program in 64 passes: more than 8 of 60 do once in a million runs.
+
+With second tries 11 do.
+"""
 PATTERNS = ("NYNY", "NYYYY", "NNYN", "NYYNNYNY")
 """Answers to equal inputs, yes or no."""
 
@@ -46,19 +53,27 @@ def sandbox() -> Iterator[Sandbox]:
     ("does", "batch_tests"), [*((name, True) for name in DISLIKED), ("a kill", False)]
 )
 def test_a_coin_passes_as_often_as_chance_has_it(
-    does: str, batch_tests: bool, monkeypatch: pytest.MonkeyPatch
+    does: str,
+    batch_tests: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # With nothing screened: what draws entropy keeps a process a test, but luck may be had where nobody looked.
+    # With nothing screened: what draws entropy keeps a process a test,
+    # but luck may be had where nobody looked.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(_FLIPS)), memory_limit_mib=32)
     programs = [Program(f"{COIN}{DISLIKED[does]}\n# {number}\n") for number in range(_PROGRAMS)]
     with Judge(
-        workers=1, cache_size=0, stop="first_failure", time_scale=1.0, batch_tests=batch_tests
+        workers=1,
+        cache_size=0,
+        stop="first_failure",
+        time_scale=1.0,
+        batch_tests=batch_tests,
     ) as judge:
         verdicts = judge.judge(programs, [problem] * _PROGRAMS)
         anew = judge.statistics.anew
     assert sum(verdict.is_accepted for verdict in verdicts) <= _MOST_LUCKY
-    assert all(verdict.is_scorable for verdict in verdicts)
+    for verdict in verdicts:
+        assert verdict.is_scorable
     assert anew > 0
 
 
@@ -87,10 +102,14 @@ HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprin
 
 
 @pytest.mark.parametrize(
-    ("code", "last_unchecked"), [(LATE, 6), (HIDDEN, 9)], ids=["a late one is lost", "hidden"]
+    ("code", "last_unchecked"),
+    [(LATE, 6), (HIDDEN, 9)],
+    ids=["a late one is lost", "hidden"],
 )
 def test_what_no_look_has_followed_is_run_again(
-    code: str, last_unchecked: int, monkeypatch: pytest.MonkeyPatch
+    code: str,
+    last_unchecked: int,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 10)), time_limit_seconds=60.0)
@@ -131,7 +150,8 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(
                 ([RoomLacked], Outcome.ACCEPTED),
                 ([SandboxDied], Outcome.ACCEPTED),
                 ([OSError], Outcome.ACCEPTED),
-                # The first run is tried again, and that one fails: a fault that the ledger has a run of.
+                # The first run is tried again, and that one fails:
+                # a fault that the ledger has a run of.
                 ([RoomLacked] * 2, Outcome.SANDBOX_FAULT),
             ),
             1,
@@ -159,11 +179,10 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(
 
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
-    sharing = [
-        place
-        for place in PLACES.values()
-        if not all(find_obstacle(place, is_function=kind) for kind in (False, True))
-    ]
+    sharing = []
+    for place in PLACES.values():
+        if not all(find_obstacle(place, is_function=kind) for kind in (False, True)):
+            sharing.append(place)
     assert sharing
     for place in sharing:
         outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
@@ -172,15 +191,18 @@ def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
 
 def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
     places = [*PLACES.values(), *ADDRESSES]
-    firsts = [
-        run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip()
-        for place in places
-    ]
+    firsts = []
+    for place in places:
+        firsts.append(
+            run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip()
+        )
     for turn, (stop, is_function) in enumerate(
         itertools.product(("first_failure", "never"), (False, True))
     ):
-        programs, problems = [], []
-        # Each way with each pattern in turn: what the screen keeps apart fails in all of them alike.
+        programs = []
+        problems = []
+        # Each way with each pattern in turn: what the screen keeps apart fails in all of them
+        # alike.
         for number, (place, first) in enumerate(zip(places, firsts, strict=True), turn):
             answer = f"'N' if str(value()) == {first!r} else 'Y'"
             outputs = PATTERNS[number % len(PATTERNS)]
@@ -191,15 +213,12 @@ def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandb
             problems.append(make_problem(*tests, **options))
         with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:  # type: ignore[arg-type]
             verdicts = judge.judge(programs, problems)
-        # What the screen keeps apart has no second try: where it is accepted, its addresses had luck, as alone.
-        won = [
-            program
-            for program, verdict in zip(programs, verdicts, strict=True)
-            if verdict.is_accepted
-        ]
-        assert [
-            program for program in won if not find_obstacle(program.code, is_function=is_function)
-        ] == []
+        # What the screen keeps apart has no second try: where it is accepted,
+        # its addresses had luck, as alone.
+        for program, verdict in zip(programs, verdicts, strict=True):
+            if verdict.is_accepted:
+                assert program.code is not None
+                assert find_obstacle(program.code, is_function=is_function)
 
 
 def test_programs_of_allowed_names_do_the_same_in_every_test_of_a_process(sandbox: Sandbox) -> None:
@@ -215,7 +234,8 @@ def test_the_fuzzer_finds_a_name_that_tells_tests_apart(
     leaks = find_leaks(sandbox, write_programs(25, seed=5, modules=("sys",)))
     screen.cache_clear()
     assert leaks
-    assert all("getallocatedblocks" in leak for leak in leaks)
+    for leak in leaks:
+        assert "getallocatedblocks" in leak
 
 
 VERDICT = Verdict(
@@ -245,7 +265,10 @@ def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(
     assert verdict_record("a", VERDICT)["uncounted"][0] == {"test": 2, "reason": "shared_lost"}
     assert "uncounted" not in verdict_record("a", plain)
     differing = Verdict(
-        Outcome.WRONG_ANSWER, (), 2, uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),)
+        Outcome.WRONG_ANSWER,
+        (),
+        2,
+        uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),),
     )
     assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
     assert share_unrepeated([VERDICT, plain, differing]) == 0.5

@@ -1,4 +1,6 @@
-"""Tests that share a process: nothing gets from one to the next, and every verdict is that of a process a test."""
+"""Tests that share a process: nothing gets from one to the next,
+and every verdict is that of a process a test.
+"""
 
 from collections.abc import Iterator
 
@@ -16,27 +18,68 @@ from tests.judge.stateful_programs import FORGETTING, REACHING, REMEMBERING, RES
 INPUT = "1 2\r\n3\nzzz\n"
 EXPECTED = (("new", "new", "new", "new", "new"), ("new", "new", "left", "left", "left"))
 ALLOWED = {
-    "the usual names": "import sys, math\nfrom collections import *\nfrom heapq import heappush, heappop\n"
-    "data = sys.stdin.buffer.read().split()\nprint(math.gcd(4, 6), *Counter(data).most_common(1)[0])",
+    "the usual names": (
+        "import sys, math\n"
+        "from collections import *\n"
+        "from heapq import heappush, heappop\n"
+        "data = sys.stdin.buffer.read().split()\n"
+        "print(math.gcd(4, 6), *Counter(data).most_common(1)[0])"
+    ),
     "classes": "class Tree:\n    __slots__ = ('l', 'r')\n"
     "    def __init__(self): self.l = self.r = None\nprint(Tree().l)",
     "all of sys": "from sys import *\nsetrecursionlimit(9999)\nstdout.write(stdin.readline())",
-    "imports where they are needed": "import threading\ndef main():\n    import sys\n    print(sys.maxsize)\n"
-    "threading.Thread(target=main).start()",
+    "imports where they are needed": (
+        "import threading\n"
+        "def main():\n"
+        "    import sys\n"
+        "    print(sys.maxsize)\n"
+        "threading.Thread(target=main).start()"
+    ),
     "a template": "print('{:.2f} {}'.format(1.5, 2), f'{3:>4}')",
-    "local names": "from math import *\ndef f(path, count):\n    log = path + count\n    return log\nprint(f(1, 2))",
-    "sorted lists": "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)",
-    "text to fill": "import textwrap\nfrom textwrap import dedent\nprint(textwrap.fill('a b c', 3), dedent(' a'))",
+    "local names": (
+        "from math import *\n"
+        "def f(path, count):\n"
+        "    log = path + count\n"
+        "    return log\n"
+        "print(f(1, 2))"
+    ),
+    "sorted lists": (
+        "from sortedcontainers import SortedList\ns = SortedList([3, 1])\ns.add(2)\nprint(s[0], *s)"
+    ),
+    "text to fill": (
+        "import textwrap\n"
+        "from textwrap import dedent\n"
+        "print(textwrap.fill('a b c', 3), dedent(' a'))"
+    ),
     "a pause": "import time\ntime.sleep(0.001)\nprint(1)",
     "seeded random numbers": "import random\nrandom.seed(7)\nprint(random.random())",
-    "its own names": "def f(hash, repr):\n    return hash + repr\nclass A(object):\n    def now(self): return 1\n"
-    "print(f(1, 2), A().now())",
-    "objects without sets": "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])",
-    "a thread that is all there is": "import sys, threading\nthreading.stack_size(2**26)\ndef main(): print(input())\n"
-    "threading.Thread(target=main).start()",
-    "a thread that only the main program has": "import threading\nimport sys\ndef main(): print(input())\n"
-    "if __name__ == '__main__':\n    threading.stack_size(64 * 1024 * 1024)\n    threading.Thread(target=main).start()",
-    "sets without objects": "class Solution:\n    def f(self, a): return {*a}\nprint(set(input().split()))",
+    "its own names": (
+        "def f(hash, repr):\n"
+        "    return hash + repr\n"
+        "class A(object):\n"
+        "    def now(self): return 1\n"
+        "print(f(1, 2), A().now())"
+    ),
+    "objects without sets": (
+        "class A:\n    def __init__(self): self.x = 1\nprint(A().x, [A().x for _ in range(2)])"
+    ),
+    "a thread that is all there is": (
+        "import sys, threading\n"
+        "threading.stack_size(2**26)\n"
+        "def main(): print(input())\n"
+        "threading.Thread(target=main).start()"
+    ),
+    "a thread that only the main program has": (
+        "import threading\n"
+        "import sys\n"
+        "def main(): print(input())\n"
+        "if __name__ == '__main__':\n"
+        "    threading.stack_size(64 * 1024 * 1024)\n"
+        "    threading.Thread(target=main).start()"
+    ),
+    "sets without objects": (
+        "class Solution:\n    def f(self, a): return {*a}\nprint(set(input().split()))"
+    ),
 }
 
 
@@ -73,9 +116,10 @@ def test_a_function_that_could_know_its_place_keeps_a_process_a_test() -> None:
 
 
 def test_a_percent_sign_that_is_made_counts_as_one() -> None:
-    unseen = [
-        name for name, code in PERCENTS.items() if not screen(code, is_function=True).may_tell
-    ]
+    unseen = []
+    for name, code in PERCENTS.items():
+        if not screen(code, is_function=True).may_tell:
+            unseen.append(name)
     assert unseen == []
 
 
@@ -88,9 +132,10 @@ def test_no_function_answers_by_its_place(outputs: tuple[str, ...], together: Ju
     verdicts = together.judge(
         [Program(code) for code in programs.values()], [problem] * len(programs)
     )
-    accepted = [
-        name for name, verdict in zip(programs, verdicts, strict=True) if verdict.is_accepted
-    ]
+    accepted = []
+    for name, verdict in zip(programs, verdicts, strict=True):
+        if verdict.is_accepted:
+            accepted.append(name)
     assert accepted == []
 
 
@@ -133,8 +178,19 @@ OTHER_THREADS = (
     "from math import gcd as main\nthreading.Thread(target=main).start()",
     "def f(threading): pass\nthreading.Thread(target=main).start()",
     "def f(): import math as threading\nthreading.Thread(target=main).start()",
-    "import threading as t\nprint(t.get_ident())\nraise SystemExit\nthreading.Thread(target=main).start()",
-    "def f():\n    global main\n    from math import gcd\n    main = gcd\nthreading.Thread(target=main).start()",
+    (
+        "import threading as t\n"
+        "print(t.get_ident())\n"
+        "raise SystemExit\n"
+        "threading.Thread(target=main).start()"
+    ),
+    (
+        "def f():\n"
+        "    global main\n"
+        "    from math import gcd\n"
+        "    main = gcd\n"
+        "threading.Thread(target=main).start()"
+    ),
     "from math import *\nthreading.Thread(target=gcd).start()",
     "def gcd(): print(1)\nfrom math import *\nthreading.Thread(target=gcd).start()",
     "match 1:\n    case main: pass\nthreading.Thread(target=main).start()",
@@ -165,7 +221,9 @@ def test_given_names_of_leetcode_are_screened_like_imported_ones() -> None:
 
 
 def test_a_shared_process_is_as_new_as_a_fresh_one(
-    together: Judge, alone: Judge, monkeypatch: pytest.MonkeyPatch
+    together: Judge,
+    alone: Judge,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # With the screen off: the reset holds by itself.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
@@ -178,7 +236,9 @@ def test_a_shared_process_is_as_new_as_a_fresh_one(
 
 def _counting(num_tests: int, **options: object) -> Problem:
     return make_problem(
-        *((f"{n}\n", f"{n}\n") for n in range(num_tests)), time_limit_seconds=5.0, **options
+        *((f"{n}\n", f"{n}\n") for n in range(num_tests)),
+        time_limit_seconds=5.0,
+        **options,
     )
 
 
@@ -187,7 +247,9 @@ _THREADED = (
     "threading.Thread(target=main).start()\n"
 )
 _CALLED = make_problem(
-    *((f"[{n}]", f"{n + 1}") for n in range(12)), fn_name="count", time_limit_seconds=5.0
+    *((f"[{n}]", f"{n + 1}") for n in range(12)),
+    fn_name="count",
+    time_limit_seconds=5.0,
 )
 _TURNED = make_problem(
     *((f"[{n}, 2, 3]", f"[3, 2, {n}]") for n in range(8)),
@@ -237,13 +299,23 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     ),
     "a method that marks a node": (
         _CALLED,
-        "class Solution:\n    def count(self, a):\n        n = ListNode\n        n.val = 7\n        return a[0] + 1",
+        (
+            "class Solution:\n"
+            "    def count(self, a):\n"
+            "        n = ListNode\n"
+            "        n.val = 7\n"
+            "        return a[0] + 1"
+        ),
         0,
     ),
     # Right where it gets a list for nodes, or is the first test.
     "nodes, wrong": (
         _TURNED,
-        "def turn(a):\n    if isinstance(a, list): return a[::-1]\n    if a.val: return [3, 2, a.val]\n"
+        (
+            "def turn(a):\n"
+            "    if isinstance(a, list): return a[::-1]\n"
+            "    if a.val: return [3, 2, a.val]\n"
+        )
         + _TURNS,
         0,
     ),
@@ -286,16 +358,22 @@ def test_functions_are_defined_once_only_where_no_call_sees_what_another_did(
         # Right at first and wrong then, and the other way round.
         outputs = ["1", *[right] * 8]
         problem = make_problem(
-            *[("[3]", output) for output in outputs], fn_name="f", time_limit_seconds=5.0
+            *[("[3]", output) for output in outputs],
+            fn_name="f",
+            time_limit_seconds=5.0,
         )
         before = together.statistics.shared
-        codes = {name: code for programs in kinds.values() for name, code in programs.items()}
+        codes = {}
+        for programs in kinds.values():
+            for name, code in programs.items():
+                codes[name] = code
         verdicts = together.judge(
             [Program(code) for code in codes.values()], [problem] * len(codes)
         )
-        accepted = [
-            name for name, verdict in zip(codes, verdicts, strict=True) if verdict.is_accepted
-        ]
+        accepted = []
+        for name, verdict in zip(codes, verdicts, strict=True):
+            if verdict.is_accepted:
+                accepted.append(name)
         assert accepted == (list(codes) if right == "1" else [])
         assert right == "2" or together.statistics.shared - before >= 9 * len(FORGETTING)
 
@@ -308,12 +386,16 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
         with Judge(workers=1, cache_size=0, time_scale=1.0, batch_tests=batch_tests) as judge:
             (verdict,) = judge.judge([Program("print(input())")], [_counting(9)])
             assert verdict.is_accepted
-            probed = [run.test for run in verdict.uncounted if run.reason is Repeat.PROBE]
+            probed = []
+            for run in verdict.uncounted:
+                if run.reason is Repeat.PROBE:
+                    probed.append(run.test)
             assert len({*probed}) == len(verdict.uncounted) == 4
             assert judge.statistics.probed == 1
             assert judge.statistics.unrepeated == 0
             assert judge.statistics.anew == 0
-    # With nothing screened: the files that a shared process holds tell it, and what it gains by that is taken back.
+    # With nothing screened: the files that a shared process holds tell it,
+    # and what it gains by that is taken back.
     monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     code = "import os\ntry: print('left', os.fstat(4) and '')\nexcept OSError: print('new')"
     with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
@@ -351,7 +433,9 @@ def test_of_a_sample_of_accepted_programs_a_few_tests_are_run_again(
 def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(
     together: Judge, code: str
 ) -> None:
-    """Of a program with one test the process says it, of others the judge may, which starts none."""
+    """Of a program with one test the process says it, of others the judge may,
+    which starts none.
+    """
     one, several = (
         together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3)
     )

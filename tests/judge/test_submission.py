@@ -74,7 +74,9 @@ def test_problems_that_took_long_start_first_the_next_time() -> None:
         judging.judge([Program(ADD), Program(SLOW)], [PROBLEM, other])
         programs = [Program(f"{ADD}# {n}") for n in range(3)]
         judging.judge(
-            programs, [PROBLEM, other, PROBLEM], on_verdict=lambda index, _: order.append(index)
+            programs,
+            [PROBLEM, other, PROBLEM],
+            on_verdict=lambda index, _: order.append(index),
         )
     assert order == [1, 0, 2]
 

@@ -75,7 +75,14 @@ def test_code_is_digested_by_what_it_says(tmp_path: Path) -> None:
         return dump_meaning(path)
 
     written = digest("class A:\n    x: int = 1\ndef f(a): return a + 1\n")
-    documented = '"""Text."""\nclass A:\n    x: int = 1  # why\n    """Of x."""\n\n\ndef f(a):\n    return (a + 1)\n'
+    documented = (
+        '"""Text."""\n'
+        "class A:\n"
+        "    x: int = 1  # why\n"
+        '    """Of x."""\n\n\n'
+        "def f(a):\n"
+        "    return (a + 1)\n"
+    )
     assert digest(documented) == written
     assert digest("class A:\n    x: int = 1\ndef f(a): return a + 2\n") != written
 

@@ -17,7 +17,8 @@ from microcoder.judge.core.types import Checker
 from microcoder.judge.sandbox.functions import encode
 from tests.judge.output_pairs import DEFAULT, EXACT, FLOAT, UNORDERED, read_decisions
 
-NESTED, INNER = Checker(type="unordered", lists="all"), Checker(type="unordered", lists="inner")
+NESTED = Checker(type="unordered", lists="all")
+INNER = Checker(type="unordered", lists="inner")
 NEARLY = Checker(type="unordered", absolute=0.01)
 _JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -95,7 +96,9 @@ _IS_LONG = pytest.mark.skipif(float(_LONG) != 7, reason="long doubles are double
     ],
 )
 def test_exact_numbers_equal_an_integer_only_if_they_are_it(
-    value: object, expected: object, accepted: bool
+    value: object,
+    expected: object,
+    accepted: bool,
 ) -> None:
     assert compare_value(_returned(value), expected).accepted is accepted
 
@@ -175,7 +178,10 @@ def test_values_are_equal_only_where_python_or_the_tolerance_says_so(
     ],
 )
 def test_checkers_of_values(
-    checker: Checker, value: object, expected: object, accepted: bool
+    checker: Checker,
+    value: object,
+    expected: object,
+    accepted: bool,
 ) -> None:
     comparison = compare_value(value, expected, checker)
     assert comparison.accepted is accepted, comparison.detail
@@ -186,10 +192,9 @@ def test_checkers_of_values(
     st.randoms(use_true_random=False),
 )
 def test_shuffled_values_with_noise_are_right(expected: list[list[float]], random: Random) -> None:
-    value = [
-        [item + random.uniform(-9e-6, 9e-6) for item in random.sample(row, len(row))]
-        for row in expected
-    ]
+    value = []
+    for row in expected:
+        value.append([item + random.uniform(-9e-6, 9e-6) for item in random.sample(row, len(row))])
     random.shuffle(value)
     assert compare_value(value, expected, NESTED).accepted
 
@@ -214,14 +219,22 @@ def test_any_order_within_a_tolerance_is_a_perfect_pairing(
         compare_value([v / 10 for v in value], [e / 10 for e in expected], checker).accepted
         is pairs
     )
-    lines = ["\n".join(str(item / 10) for item in row) for row in (value, expected)]
+    lines = []
+    for row in (value, expected):
+        lines.append("\n".join(str(item / 10) for item in row))
     assert compare_output(lines[0], lines[1], checker).accepted is pairs
 
 
 def test_permutations_of_real_numbers_in_any_order_are_right() -> None:
-    """All have one sum: by it alone each could be any other, and the work would end before they are paired."""
-    expected = [[item / 10 for item in row] for row in permutations(range(1, 8))]
-    value = [[item + 1e-9 for item in row] for row in reversed(expected)]
+    """All have one sum: by it alone each could be any other,
+    and the work would end before they are paired.
+    """
+    expected = []
+    for row in permutations(range(1, 8)):
+        expected.append([item / 10 for item in row])
+    value = []
+    for row in reversed(expected):
+        value.append([item + 1e-9 for item in row])
     assert compare_value(value, expected, UNORDERED).accepted
 
 

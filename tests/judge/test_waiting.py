@@ -23,7 +23,9 @@ def copies(code: str, number: int) -> list[Program]:
 
 
 def landing(judging: Judge, programs: list[Program], time_limit_seconds: float) -> list[Outcome]:
-    """Judge programs of one problem; return their outcomes in the order in which they were ready."""
+    """Judge programs of one problem; return their outcomes in the order in which they
+    were ready.
+    """
     landed: list[Outcome] = []
     problem = make_problem(ONE_TEST, time_limit_seconds=time_limit_seconds)
     judging.judge(

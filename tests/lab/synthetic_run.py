@@ -1,4 +1,6 @@
-"""A run directory as training writes it, made of the real types by a seeded pretence of learning."""
+"""A run directory as training writes it,
+made of the real types by a seeded pretence of learning.
+"""
 
 import random
 from dataclasses import asdict, dataclass, replace
@@ -37,18 +39,18 @@ class Recipe:
 def write_run(root: Path, recipe: Recipe | None = None) -> Path:
     """Write one run and return its folder."""
     recipe = recipe or Recipe()
-    run, random_source = RunDirectory(root), random.Random(recipe.seed)
+    run = RunDirectory(root)
+    random_source = random.Random(recipe.seed)
     write_json(run.manifest, MANIFEST | (recipe.manifest or {}))
     for step in range(recipe.num_steps + 1):
         skill = step / max(recipe.num_steps, 1)
         if step:
             groups = _sample(recipe, random_source, skill, "train", 6)
             append_row(run.metrics, asdict(_step_metrics(step, groups, skill)))
-            rows = [
-                rollout_row(sample, step=step, temperature=1.2)
-                for group in groups
-                for sample in group
-            ]
+            rows = []
+            for group in groups:
+                for sample in group:
+                    rows.append(rollout_row(sample, step=step, temperature=1.2))
             write_rollouts(run.rollout_file(step), rows)
         if step % recipe.evaluate_every == 0 or step == recipe.num_steps:
             groups = _sample(recipe, random_source, skill, "heldout", recipe.num_heldout)
@@ -56,11 +58,10 @@ def write_run(root: Path, recipe: Recipe | None = None) -> Path:
             append_row(
                 run.evaluations, asdict(replace(metrics, diversity=0.6, seconds={"generate": 1.0}))
             )
-            rows = [
-                rollout_row(sample, step=step, temperature=0.6)
-                for group in groups
-                for sample in group
-            ]
+            rows = []
+            for group in groups:
+                for sample in group:
+                    rows.append(rollout_row(sample, step=step, temperature=0.6))
             write_rollouts(run.evaluation_file(step), rows)
     if recipe.is_finished:
         write_json(
@@ -93,7 +94,11 @@ MANIFEST: dict[str, Any] = {
 
 
 def _sample(
-    recipe: Recipe, random_source: random.Random, skill: float, split: str, num_problems: int
+    recipe: Recipe,
+    random_source: random.Random,
+    skill: float,
+    split: str,
+    num_problems: int,
 ) -> list[list[ScoredRollout]]:
     groups = []
     for problem in range(num_problems):
@@ -102,10 +107,9 @@ def _sample(
         chance = min(1.0, max(0.0, low + (high - low) * skill + random_source.gauss(0, 0.15)))
         num_unscored = recipe.num_unscored_each if problem == 0 else 0
         name = f"{split}/{problem:03d}"
-        group = [
-            _rollout(recipe, random_source, chance, skill, name, index < num_unscored)
-            for index in range(SAMPLES)
-        ]
+        group = []
+        for index in range(SAMPLES):
+            group.append(_rollout(recipe, random_source, chance, skill, name, index < num_unscored))
         groups.append(
             [replace(one, tier=tier, sample_index=index) for index, one in enumerate(group)]
         )
@@ -122,19 +126,17 @@ def _rollout(
 ) -> ScoredRollout:
     is_solved = random_source.random() < chance
     is_truncated = not is_solved and random_source.random() < 0.12 + 0.1 * skill
-    body = (
-        "a, b = map(int, input().split())\nprint(a + b)\n"
-        if is_solved
-        else "print(int(input()) + 1)\n"
-    )
+    if is_solved:
+        body = "a, b = map(int, input().split())\nprint(a + b)\n"
+    else:
+        body = "print(int(input()) + 1)\n"
     fence = "" if is_truncated else "```"
     completion = f"We add <both> numbers & print.\n```python\n{body}{fence}\n{recipe.completion}"
     program = extract_program(completion, is_truncated=is_truncated)
-    outcome = (
-        Outcome.ACCEPTED
-        if is_solved
-        else random_source.choice([Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR])
-    )
+    if is_solved:
+        outcome = Outcome.ACCEPTED
+    else:
+        outcome = random_source.choice([Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR])
     if program.code is None:
         outcome = Outcome.NO_CODE
     if is_unscored:
@@ -143,7 +145,9 @@ def _rollout(
     failed = TestResult(outcome, 0.02, 0.03, 9.5, "", "line 1: expected '3', got '<2>'", "<2>\n")
     tests = (passed,) * 3 if outcome is Outcome.ACCEPTED else (passed, failed)
     verdict = Verdict(
-        outcome, () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else tests, tests_total=3
+        outcome,
+        () if outcome in (Outcome.NO_CODE, Outcome.SANDBOX_FAULT) else tests,
+        tests_total=3,
     )
     num_tokens = LIMIT if is_truncated else random_source.randint(40, 90 + int(110 * skill))
     is_masked = is_truncated and random_source.random() < 0.5

@@ -1,4 +1,6 @@
-"""Features of a series, the table of verdicts, and their rates: planted effects are found, null effects are not."""
+"""Features of a series, the table of verdicts, and their rates: planted effects are found,
+null effects are not.
+"""
 
 import math
 from collections import Counter
@@ -29,23 +31,31 @@ from microcoder.lab.studies.effects import (
 )
 from microcoder.lab.studies.features import MetricSeries, measure, measure_alike, parse_feature
 
-SUPPORTED, SMALLER, CONTRADICTED, INCONCLUSIVE = (
-    ClaimFinding.SUPPORTED,
-    ClaimFinding.SMALLER,
-    ClaimFinding.CONTRADICTED,
-    ClaimFinding.INCONCLUSIVE,
-)
+SUPPORTED = ClaimFinding.SUPPORTED
+SMALLER = ClaimFinding.SMALLER
+CONTRADICTED = ClaimFinding.CONTRADICTED
+INCONCLUSIVE = ClaimFinding.INCONCLUSIVE
 LEAST = 0.02
 TRIALS = 100
 SEED_SPREAD = 0.01
-"""Standard deviation of a seed's true difference; about what equal recipes under other seeds show."""
+"""Standard deviation of a seed's true difference;
+about what equal recipes under other seeds show.
+"""
 
 
 def judge(
-    effect: Effect, direction: Direction, least: float = LEAST, paper: float | None = None
+    effect: Effect,
+    direction: Direction,
+    least: float = LEAST,
+    paper: float | None = None,
 ) -> ContrastResult:
     contrast = Contrast(
-        metric="accuracy", feature="late", of=("a",), direction=direction, least=least, paper=paper
+        metric="accuracy",
+        feature="late",
+        of=("a",),
+        direction=direction,
+        least=least,
+        paper=paper,
     )
     return judge_contrast(contrast, effect)
 
@@ -140,7 +150,9 @@ def test_one_start_decides_nothing_and_equal_values_are_no_certainty() -> None:
 
 
 def test_seeds_of_one_start_are_averaged_before_the_starts_are() -> None:
-    """Three starts of 3, 3 and 2 seeds: means 2, 4 and 9, mean 5, standard error sqrt(13 / 3), Student's t of 2."""
+    """Three starts of 3, 3 and 2 seeds: means 2, 4 and 9, mean 5, standard error sqrt(13 / 3),
+    Student's t of 2.
+    """
     by_seed = {0: 1.0, 1: 3.0, 2: 8.0, 3: 2.0, 4: 4.0, 5: 10.0, 6: 3.0, 7: 5.0}
     effect = estimate_starts(by_seed, [[0, 3, 6], [1, 4, 7], [2, 5]])
     assert effect.by_start == (2.0, 4.0, 9.0)
@@ -201,7 +213,8 @@ def test_yes_or_no_pairs_that_hardly_differ_get_the_interval_of_paired_proportio
     )
     one = estimate_units({0: {**none, "0": 1.0}}, span=1.0)
     # Bonett and Price: (n12 + 1) and (n21 + 1) of n + 2.
-    p12, p21 = 2 / 302, 1 / 302
+    p12 = 2 / 302
+    p21 = 1 / 302
     half = 1.959964 * math.sqrt((p12 + p21 - (p12 - p21) ** 2) / 302)
     assert (one.low, one.high) == pytest.approx((p12 - p21 - half, p12 - p21 + half), rel=1e-4)
     assert one.value == pytest.approx(1 / 300)
@@ -218,7 +231,8 @@ def test_two_runs_are_compared_where_their_control_is_equal() -> None:
     diversity = series(0.9, 0.8, 0.7, 0.6, 0.5), series(0.9, 0.7, 0.5, 0.3, 0.1)
     late = [measure(one, "late") for one in diversity]
     assert late[1] - late[0] == pytest.approx(0.2 - 0.55)
-    # Late, the first one is at 0.45 accuracy; the second was there a quarter past its first two evaluations.
+    # Late, the first one is at 0.45 accuracy;
+    # the second was there a quarter past its first two evaluations.
     alike = measure_alike(diversity, accuracy, "late")
     assert alike == pytest.approx((0.55, 0.55))
     assert measure_alike(diversity[::-1], accuracy[::-1], "late") == pytest.approx((0.55, 0.55))
@@ -283,23 +297,31 @@ def test_planted_effects_are_found_and_what_is_not_there_is_not() -> None:
 )
 @settings(max_examples=150, deadline=None)
 def test_more_seeds_never_lead_from_supported_to_contradicted(
-    truth: float, spread: float, least: float, paper: float | None, direction: Direction
+    truth: float,
+    spread: float,
+    least: float,
+    paper: float | None,
+    direction: Direction,
 ) -> None:
-    """An interval about the truth narrows with seeds; at each number the sign and the size say what it says."""
+    """An interval about the truth narrows with seeds;
+    at each number the sign and the size say what it says.
+    """
     seen: list[ClaimFinding] = []
     for num_starts in (3, 4, 5, 7, 8, 10, 20, 50, 200, 1000):
         freedom = num_starts - 1
         half = student_quantile(0.975, freedom) * spread / num_starts**0.5
-        low, high = truth - half, truth + half
+        low = truth - half
+        high = truth + half
         effect = Effect(truth, low, high, num_starts, by_seed=(truth,), freedom=freedom)
         result = judge(effect, direction, least, paper)
         seen.append(result.verdict)
         low, high = (
             (-effect.high, -effect.low) if direction == "lower" else (effect.low, effect.high)
         )
-        is_on_claimed_side = (
-            -least < effect.low and effect.high < least if direction == "same" else low > 0
-        )
+        if direction == "same":
+            is_on_claimed_side = -least < effect.low and effect.high < least
+        else:
+            is_on_claimed_side = low > 0
         (adjusted,) = adjust_verdicts({"x": result}, num_claims=34).values()
         for verdict in (result.verdict, adjusted.verdict):
             assert not (is_on_claimed_side and verdict is CONTRADICTED)
@@ -315,11 +337,13 @@ def test_more_seeds_never_lead_from_supported_to_contradicted(
 def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(
     num_seeds: int,
 ) -> None:
-    rng, spread = np.random.default_rng(num_seeds), 0.015
-    effects = [
-        estimate_starts(*each(list(LEAST + spread * rng.standard_normal(num_seeds))))
-        for _ in range(2000)
-    ]
+    rng = np.random.default_rng(num_seeds)
+    spread = 0.015
+    effects = []
+    for _ in range(2000):
+        effects.append(
+            estimate_starts(*each(list(LEAST + spread * rng.standard_normal(num_seeds))))
+        )
     assert 0.935 <= sum(effect.low <= LEAST <= effect.high for effect in effects) / 2000 <= 0.965
     typical = math.sqrt(sum(effect.half_width**2 for effect in effects) / 2000)
     assert typical == pytest.approx(expected_half_width(spread, num_seeds), rel=0.05)
@@ -330,8 +354,10 @@ def test_intervals_cover_at_their_rate_and_are_as_wide_as_is_reckoned_before(
 def test_holm_rejects_what_its_steps_say(p_values: dict[int, float]) -> None:
     named = {str(name): p for name, p in p_values.items()}
     adjusted = adjust_p_values(named, num_tests=len(named))
-    assert all(p <= adjusted[name] <= min(1.0, p * len(named)) + 1e-12 for name, p in named.items())
-    expected, left = set(), len(named)
+    for name, p in named.items():
+        assert p <= adjusted[name] <= min(1.0, p * len(named)) + 1e-12
+    expected = set()
+    left = len(named)
     for name, p in sorted(named.items(), key=lambda item: (item[1], item[0])):
         if p > 0.05 / left:
             break

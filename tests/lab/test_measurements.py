@@ -1,4 +1,6 @@
-"""Measurements: a function of one's own gives paired rows, is run once by a real process, and decides claims."""
+"""Measurements: a function of one's own gives paired rows, is run once by a real process,
+and decides claims.
+"""
 
 import json
 import os
@@ -157,7 +159,9 @@ def test_a_unit_that_lacks_a_level_is_left_out() -> None:
 
 
 def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
-    levels, doses, lengths = ("none", "some", "all"), [], []
+    levels = ("none", "some", "all")
+    doses = []
+    lengths = []
     histories: dict[str, dict[int, History]] = {}
     for place, level in enumerate(levels):
         run = write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place))
@@ -184,7 +188,9 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
 
 
 def test_a_study_of_measurements_is_never_done_twice(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write_study(tmp_path)
@@ -209,7 +215,8 @@ def test_a_study_of_measurements_is_never_done_twice(
     call("--report", "-o", "pages")
     page = (tmp_path / "pages" / "study.md").read_text()
     assert "**Seen:** Supported: a higher level scores more (T2)." in page
-    # Of a study of one's own: no path of the repository, and links and commands that lead somewhere from here.
+    # Of a study of one's own: no path of the repository,
+    # and links and commands that lead somewhere from here.
     assert "docs/insights" not in page
     assert "studies/" not in page
     for link in re.findall(r"\]\(([^)]+)\)", page):
@@ -225,7 +232,9 @@ def test_a_study_of_measurements_is_never_done_twice(
 
 
 def test_two_studies_may_call_their_own_claims_alike(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "studies").mkdir()
@@ -284,7 +293,12 @@ def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_stud
     with pytest.raises(ProcessLookupError):
         os.kill(int(found[0].read_text()), 0)
     again = subprocess.run(
-        command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+        command,
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
     )
     assert "the process of study, score, seed 1 died" in again.stderr
     assert again.returncode == 2
@@ -313,15 +327,18 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
         assert judge_claim(claim, study, found).raw is verdict
     built = claim.model_copy(update={"construction": "it was built so"})
     assert judge_claim(built, study, {claim.primary: effect}).raw is ClaimFinding.CONSTRUCTED
-    # What could not be otherwise needs no eight starts, and one of the other sign refutes that it could not.
+    # What could not be otherwise needs no eight starts,
+    # and one of the other sign refutes that it could not.
     two = replace(effect, num_draws=2, by_start=(0.9, 1.1))
     assert judge_claim(built, study, {claim.primary: two}).raw is ClaimFinding.CONSTRUCTED
     refuted = replace(effect, num_draws=2, by_start=(-0.1, 2.1))
     assert judge_claim(built, study, {claim.primary: refuted}).raw is ClaimFinding.INCONCLUSIVE
 
 
-SUPPORTED, CONTRADICTED = ClaimFinding.SUPPORTED, ClaimFinding.CONTRADICTED
-UNDONE, OPEN = ClaimFinding.UNDONE, ClaimFinding.INCONCLUSIVE
+SUPPORTED = ClaimFinding.SUPPORTED
+CONTRADICTED = ClaimFinding.CONTRADICTED
+UNDONE = ClaimFinding.UNDONE
+OPEN = ClaimFinding.INCONCLUSIVE
 
 
 @pytest.mark.parametrize(
@@ -354,7 +371,11 @@ def test_a_claim_that_its_control_undoes_is_neither_supported_nor_contradicted(
     assert claim.primary is not None
     assert claim.check is not None
     equal = Control(
-        says="at equal effort", measurement="score", metric="score", of=("high",), against=("low",)
+        says="at equal effort",
+        measurement="score",
+        metric="score",
+        of=("high",),
+        against=("low",),
     )
     controlled = claim.model_copy(update={"controls": (equal,)})
 
@@ -395,22 +416,25 @@ MODELS = [
 
 @pytest.mark.parametrize(("_", "models", "num_draws", "drawn"), MODELS)
 def test_what_was_drawn_is_read_from_the_records(
-    _: str, models: list[dict[str, object]], num_draws: int, drawn: str, tmp_path: Path
+    _: str,
+    models: list[dict[str, object]],
+    num_draws: int,
+    drawn: str,
+    tmp_path: Path,
 ) -> None:
     text = STUDY.replace('over = "seeds"', 'over = "starts"')
     study = load_study(write_study(tmp_path, text=text))
     (claim,) = study.claims
     assert claim.primary is not None
-    measured = {
-        seed: MeasuredRows(
+    measured = {}
+    for seed, model in enumerate(models):
+        measured[seed] = MeasuredRows(
             [
                 MeasuredValue("score", "low", f"{seed}", 0.0),
                 MeasuredValue("score", "high", f"{seed}", float(seed)),
             ],
             model,
         )
-        for seed, model in enumerate(models)
-    }
     effect = measure_contrast(claim.primary, study, {}, {"score": measured})
     assert effect is not None
     assert effect.num_draws == num_draws

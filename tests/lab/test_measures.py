@@ -1,4 +1,6 @@
-"""What published studies measure: a step under several rules, and stored programs by the strict comparison."""
+"""What published studies measure: a step under several rules,
+and stored programs by the strict comparison.
+"""
 
 from dataclasses import replace
 from pathlib import Path
@@ -60,7 +62,9 @@ def test_a_mask_moves_truncated_responses_and_its_reach_is_reported(
     folder, rows = taken
     found = {(row.metric, row.level): row.value for row in rows}
     unmasked = read_rollouts(RunDirectory(folder / "none").rollout_file(1))
-    pushed = [row["is_truncated"] and row["advantage"] != 0 for row in unmasked]
+    pushed = []
+    for row in unmasked:
+        pushed.append(row["is_truncated"] and row["advantage"] != 0)
     assert found["masked_effective", "none"] == 0
     assert 0 < found["masked_effective", "all"] == pytest.approx(sum(pushed) / len(pushed))
     assert found["length_shift", "all"] != found["length_shift", "none"]
@@ -112,12 +116,12 @@ def test_the_gap_is_what_the_strict_comparison_refuses(tmp_path: Path) -> None:
     )
     answers = {test.input: test.output.strip() for test in problem.tests}
     table = f"import sys\nfound = {answers!r}[sys.stdin.read()]\n"
-    right, padded = table + "print(found)\n", table + "print(' ' + found + ' ')\n"
+    right = table + "print(found)\n"
+    padded = table + "print(' ' + found + ' ')\n"
     programs = [right, padded, "print('none')\n", right]
-    rollouts = [
-        Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False)
-        for code in programs
-    ]
+    rollouts = []
+    for code in programs:
+        rollouts.append(Rollout(problem.id, problem.statement, TIDY.format(code), (1, 2), False))
     run = RunDirectory(tmp_path / "run")
     with Judge(workers=1) as judge:
         (samples,) = score_heldout([rollouts], [problem], judge=judge)

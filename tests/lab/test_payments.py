@@ -16,7 +16,8 @@ from microcoder.lab.studies.work import Work, plan_work
 from microcoder.lab.studies.workers import _do, missing_work
 from microcoder.train.runs import RunDirectory, read_rollouts
 
-ROOT, DESC = Path(__file__).parents[2], "{http://www.w3.org/2000/svg}desc"
+ROOT = Path(__file__).parents[2]
+DESC = "{http://www.w3.org/2000/svg}desc"
 
 BASELINE = """
 num_steps = 2
@@ -52,15 +53,20 @@ def finished(
     folder = tmp_path_factory.mktemp("study")
     (folder / "baseline.toml").write_text(BASELINE.replace("CHECKPOINT", str(tiny_checkpoint)))
     (folder / "graders.toml").write_text(STUDY)
-    study, root = load_study(folder / "graders.toml"), folder / "runs"
-    chosen = {run.name: run for run in plan_work(study, scale=MICRO, root=root) if run.seed == 1}
+    study = load_study(folder / "graders.toml")
+    root = folder / "runs"
+    chosen = {}
+    for run in plan_work(study, scale=MICRO, root=root):
+        if run.seed == 1:
+            chosen[run.name] = run
     for run in chosen.values():
         _do(run, [])
     signal.signal(
         signal.SIGINT, signal.default_int_handler
     )  # between two works such a process has none
     assert missing_work([*chosen.values()]) == []
-    assert not any(RunDirectory(run.folder).checkpoints.exists() for run in chosen.values())
+    for run in chosen.values():
+        assert not RunDirectory(run.folder).checkpoints.exists()
     return study, chosen
 
 
@@ -71,14 +77,13 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
     study, runs = finished
     noisy = runs["systematic false accepts, 20 %"]
     assert noisy.config.rewards[0].options["pattern"] == 1
-    rows = [
-        row
-        for step in (1, 2)
-        for row in read_rollouts(RunDirectory(noisy.folder).rollout_file(step))
-    ]
+    rows = []
+    for step in (1, 2):
+        rows.extend(read_rollouts(RunDirectory(noisy.folder).rollout_file(step)))
     assert any(row["program"] for row in rows)
     for row in rows:
-        is_right, code = row["verdict"] == "accepted", row["program"]
+        is_right = row["verdict"] == "accepted"
+        code = row["program"]
         assert row["reward"] == float(
             is_right or (code is not None and place_program(code, 1) < 0.2)
         )
@@ -101,12 +106,17 @@ def test_runs_are_paid_by_what_their_level_names_and_reported(
     ("page", "report"), [("reward-hacking", report_hacking), ("noisy-judge", report_errors)]
 )
 def test_published_tables_and_figures_are_what_their_runs_paid_for(
-    page: str, report: Any, tmp_path: Path
+    page: str,
+    report: Any,
+    tmp_path: Path,
 ) -> None:
-    name, published = page.replace("-", "_"), ROOT / "docs" / "insights"
+    name = page.replace("-", "_")
+    published = ROOT / "docs" / "insights"
     paid = load_payments(published / f"{name}-payments.csv")
     made = report(
-        load_study(ROOT / f"studies/judges/{name}.toml"), paid, output=tmp_path
+        load_study(ROOT / f"studies/judges/{name}.toml"),
+        paid,
+        output=tmp_path,
     ).splitlines()
     text = (published / f"{page}.md").read_text()
     shown = text[text.index(made[0]) :].partition("\n\n")[0].splitlines()

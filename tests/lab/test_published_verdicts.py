@@ -1,6 +1,8 @@
-"""Published verdicts, computed anew from the published records by other code: rows by hand, numpy and scipy alone.
+"""Published verdicts, computed anew from the published records by other code: rows by hand,
+numpy and scipy alone.
 
-Nothing of the lab is imported here. A verdict that this and the lab's own code agree on is no slip of either.
+Nothing of the lab is imported here. A verdict that this and the lab's own code agree on is no slip
+of either.
 """
 
 import json
@@ -76,7 +78,10 @@ def compare(study: str, of: str, against: str, read: Callable[[Run, Run], float]
     """The means over starts of what is read from two levels' runs of one seed."""
     records = "all" if study[0].isdecimal() else study
     runs = read_records(records)
-    seeds = {seed for name, level, seed in runs if (name, level) == (study, of)}
+    seeds = set()
+    for name, level, seed in runs:
+        if (name, level) == (study, of):
+            seeds.add(seed)
     seeds &= {seed for name, level, seed in runs if (name, level) == (study, against)}
     pairs = {seed: (runs[study, of, seed], runs[study, against, seed]) for seed in seeds}
     values = {seed: read(first, second) for seed, (first, second) in pairs.items()}
@@ -87,9 +92,11 @@ def slope(study: str, levels: Sequence[str], metric: Callable[[Row], float]) -> 
     """The slope of a metric at round 40 over the dose until then, over starts."""
     runs = read_records(study)
     seeds = {seed for _, _, seed in runs}
-    slopes, starts = {}, {}
+    slopes = {}
+    starts = {}
     for seed in seeds:
-        doses, values = [], []
+        doses = []
+        values = []
         for level in levels:
             start, steps, evaluations = runs[study, level, seed]
             doses.append(
@@ -110,29 +117,93 @@ def late_accuracy(first: Run, second: Run) -> float:
 
 
 CLAIMS: list[tuple[str, str, str, float, Callable[[], list[float]]]] = [
-    ("C4", "005_context", "lower", 0.08, lambda: compare(
-        "005_context", "short, extended early", "long", late_accuracy)),
-    ("T9", "003_temperature", "higher", 0.08, lambda: compare("003_temperature", "0.6 to 1.4", "1.4", late_accuracy)),
-    ("T10", "003_temperature", "lower", 0.08, lambda: compare("003_temperature", "ramp", "0.6 to 1.4", late_accuracy)),
-    ("M5", "006_truncation_mask", "lower", 0.05, lambda: compare(
-        "006_truncation_mask", "all", "none", lambda a, b: late(a[1], "diversity") - late(b[1], "diversity"))),
-    ("X2", "dose_and_response", "higher", 12.5, lambda: slope(
-        "dose_and_response", MASKS, lambda row: row["length_mean"])),
-    ("X3", "dose_and_response", "higher", 0.25, lambda: slope(
-        "dose_and_response", MASKS, lambda row: row["accuracy_by_tier"]["hard"])),
-    ("X11", "kl_and_clip", "higher", 0.05, lambda: compare(
-        "kl_and_clip", "high clip", "KL", lambda a, b: at(a[2], "diversity", 1.0) - at(b[2], "diversity", 1.0))),
-    ("X13", "kl_and_clip", "higher", 0.07, lambda: compare(
-        "kl_and_clip", "KL", "high clip",
-        lambda a, b: at(a[2], "accuracy", 0.4) - at(a[2], "accuracy", 1.0)
-        - at(b[2], "accuracy", 0.4) + at(b[2], "accuracy", 1.0))),
-]  # fmt: skip
+    (
+        "C4",
+        "005_context",
+        "lower",
+        0.08,
+        lambda: compare("005_context", "short, extended early", "long", late_accuracy),
+    ),
+    (
+        "T9",
+        "003_temperature",
+        "higher",
+        0.08,
+        lambda: compare("003_temperature", "0.6 to 1.4", "1.4", late_accuracy),
+    ),
+    (
+        "T10",
+        "003_temperature",
+        "lower",
+        0.08,
+        lambda: compare("003_temperature", "ramp", "0.6 to 1.4", late_accuracy),
+    ),
+    (
+        "M5",
+        "006_truncation_mask",
+        "lower",
+        0.05,
+        lambda: compare(
+            "006_truncation_mask",
+            "all",
+            "none",
+            lambda a, b: late(a[1], "diversity") - late(b[1], "diversity"),
+        ),
+    ),
+    (
+        "X2",
+        "dose_and_response",
+        "higher",
+        12.5,
+        lambda: slope("dose_and_response", MASKS, lambda row: row["length_mean"]),
+    ),
+    (
+        "X3",
+        "dose_and_response",
+        "higher",
+        0.25,
+        lambda: slope("dose_and_response", MASKS, lambda row: row["accuracy_by_tier"]["hard"]),
+    ),
+    (
+        "X11",
+        "kl_and_clip",
+        "higher",
+        0.05,
+        lambda: compare(
+            "kl_and_clip",
+            "high clip",
+            "KL",
+            lambda a, b: at(a[2], "diversity", 1.0) - at(b[2], "diversity", 1.0),
+        ),
+    ),
+    (
+        "X13",
+        "kl_and_clip",
+        "higher",
+        0.07,
+        lambda: compare(
+            "kl_and_clip",
+            "KL",
+            "high clip",
+            lambda a, b: (
+                at(a[2], "accuracy", 0.4)
+                - at(a[2], "accuracy", 1.0)
+                - at(b[2], "accuracy", 0.4)
+                + at(b[2], "accuracy", 1.0)
+            ),
+        ),
+    ),
+]
 """Claim, study, direction, smallest effect of interest, and the means over starts."""
 
 
 @pytest.mark.parametrize(("name", "study", "direction", "least", "compute"), CLAIMS)
 def test_a_published_verdict_is_what_its_records_say_over_starts(
-    name: str, study: str, direction: str, least: float, compute: Callable[[], list[float]]
+    name: str,
+    study: str,
+    direction: str,
+    least: float,
+    compute: Callable[[], list[float]],
 ) -> None:
     starts = compute()
     value, (low, high) = float(np.mean(starts)), (-math.inf, math.inf)
@@ -157,7 +228,8 @@ def test_a_published_verdict_is_what_its_records_say_over_starts(
         return
     # By itself, before the correction for all claims and before controls, which only take away.
     up, down = (low, high) if direction == "higher" else (-high, -low)
-    is_for, is_against = up > 0, down < 0
+    is_for = up > 0
+    is_against = down < 0
     is_small = down < least
     if verdict in ("supported", "there, but smaller than d"):
         assert is_for

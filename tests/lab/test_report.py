@@ -1,4 +1,6 @@
-"""What the report of a run says: of whole, unfinished, damaged and hostile ones, its ideas, and other arms."""
+"""What the report of a run says: of whole, unfinished, damaged and hostile ones, its ideas,
+and other arms.
+"""
 
 import re
 import shutil
@@ -71,7 +73,8 @@ def rows_of(told: dict[str, Any], table: str) -> dict[str, list[Any]]:
 
 
 def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> None:
-    told, history = told_of(runs / "demo"), read_history(runs / "demo")
+    told = told_of(runs / "demo")
+    history = read_history(runs / "demo")
     assert history.before is not None
     assert history.after is not None
     headline = told["headline"]
@@ -105,30 +108,31 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
         told["reproduce"]
         == f"git checkout {MANIFEST['git']['commit']}\n{' '.join(MANIFEST['command'])}"
     )
-    assert not any("unscored" in notice for notice in told["notices"])
+    for notice in told["notices"]:
+        assert "unscored" not in notice
 
 
 def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Path) -> None:
     history = read_history(runs / "demo")
     rewards = dict(enumerate((0.1, 0.1, 0.1, 0.5, 0.5, 0.5), 1))
     doses = {"mask_positive": 0.02, "mask_negative": 0.01, "penalty_positive": 0.5}
-    steps = [
-        replace(
-            step,
-            reward_mean=rewards[step.step],
-            doses=doses,
-            optimizer={"clip_low_share": 0.01},
-            masked_share=0.1,
-            masked={"truncated": 3},
+    steps = []
+    for step in history.steps:
+        steps.append(
+            replace(
+                step,
+                reward_mean=rewards[step.step],
+                doses=doses,
+                optimizer={"clip_low_share": 0.01},
+                masked_share=0.1,
+                masked={"truncated": 3},
+            )
         )
-        for step in history.steps
-    ]
     (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))[
         "story"
     ]
-    assert (
-        jump
-        == "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
+    assert jump == (
+        "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
     )
     assert name == "rollouts of these steps"
     assert state["step"] == "3-4"
@@ -136,7 +140,8 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
     assert truncated[2]["truncated"] == "yes"
     assert " Of 18 masked, " in truncated[0]
     assert doses_line[0] == (
-        "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00%, as the engine counts."
+        "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00%, "
+        "as the engine counts."
     )
 
 
@@ -225,7 +230,8 @@ def test_a_run_says_what_it_was(runs: Path) -> None:
 
 
 def test_arms_are_compared_on_the_same_problems_with_an_interval(runs: Path) -> None:
-    history, other = read_history(runs / "ours"), read_history(runs / "dapo")
+    history = read_history(runs / "ours")
+    other = read_history(runs / "dapo")
     assert history.after is not None
     assert other.after is not None
     change = 100 * (other.after.accuracy - history.after.accuracy)

@@ -22,8 +22,13 @@ def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(
     solved: dict[str, list[bool | None]],
 ) -> None:
     estimate = estimate_accuracy(solved)
-    scored = [[s for s in samples if s is not None] for samples in solved.values()]
-    means = [sum(samples) / len(samples) for samples in scored if samples]
+    scored = []
+    for samples in solved.values():
+        scored.append([s for s in samples if s is not None])
+    means = []
+    for samples in scored:
+        if samples:
+            means.append(sum(samples) / len(samples))
     if not means:
         assert estimate is None
         return
@@ -40,7 +45,8 @@ def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(
 def test_a_difference_is_paired_bounded_and_turns_its_sign(
     before: dict[str, list[bool | None]], after: dict[str, list[bool | None]]
 ) -> None:
-    forward, backward = estimate_difference(before, after), estimate_difference(after, before)
+    forward = estimate_difference(before, after)
+    backward = estimate_difference(after, before)
     if forward is None or backward is None:
         assert forward is backward is None
         return
@@ -60,10 +66,9 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
     covered = 0
     for _ in range(100):
         chances = [source.random() for _ in range(40)]
-        solved = {
-            f"p{i}": [source.random() < chance for _ in range(4)]
-            for i, chance in enumerate(chances)
-        }
+        solved = {}
+        for i, chance in enumerate(chances):
+            solved[f"p{i}"] = [source.random() < chance for _ in range(4)]
         estimate = estimate_accuracy(solved)
         assert estimate is not None
         covered += estimate.low <= 0.5 <= estimate.high
@@ -73,11 +78,9 @@ def test_the_interval_covers_the_truth_about_as_often_as_it_says() -> None:
 def test_pairing_finds_what_the_spread_between_problems_would_hide() -> None:
     before = {f"p{i}": [i < 20] * 4 for i in range(40)}
     after = {name: [True, *samples[1:]] for name, samples in before.items()}
-    gain, old, new = (
-        estimate_difference(before, after),
-        estimate_accuracy(before),
-        estimate_accuracy(after),
-    )
+    gain = estimate_difference(before, after)
+    old = estimate_accuracy(before)
+    new = estimate_accuracy(after)
     assert gain is not None
     assert old is not None
     assert new is not None
@@ -124,7 +127,9 @@ def test_pass_at_k_refuses_what_has_no_answer(case: tuple[int, int, int]) -> Non
     ],
 )
 def test_wilson_gives_the_published_bounds(
-    misses: int, asked: int, expected: tuple[float, float]
+    misses: int,
+    asked: int,
+    expected: tuple[float, float],
 ) -> None:
     assert wilson_interval(misses, asked) == pytest.approx(expected, abs=5e-5)
     low, high = wilson_interval(asked - misses, asked)

@@ -1,4 +1,6 @@
-"""Study files: all 34 claims, comparable levels, shared runs, and one clear line for each mistake."""
+"""Study files: all 34 claims, comparable levels, shared runs,
+and one clear line for each mistake.
+"""
 
 import json
 import shlex
@@ -27,12 +29,11 @@ def planned(name: str, scale: str) -> list[Work]:
 
 
 def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
-    named = [
-        claim.id
-        for study in STUDIES.values()
-        for claim in study.claims
-        if not claim.id.startswith("X")
-    ]
+    named = []
+    for study in STUDIES.values():
+        for claim in study.claims:
+            if not claim.id.startswith("X"):
+                named.append(claim.id)
     assert sorted(named) == sorted(INSIGHTS)
     assert len(INSIGHTS) == 34
 
@@ -40,7 +41,11 @@ def test_every_insight_is_tested_once_or_says_why_it_cannot_be() -> None:
 @pytest.mark.parametrize("scale", [MICRO, QUICK, "qwen3-4b"])
 @pytest.mark.parametrize("name", STUDIES)
 def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: str) -> None:
-    study, runs = STUDIES[name], [work for work in planned(name, scale) if work.measurement is None]
+    study = STUDIES[name]
+    runs = []
+    for work in planned(name, scale):
+        if work.measurement is None:
+            runs.append(work)
     seeds = study.at_scale(scale).seeds
     assert len(seeds) >= 3
     assert len({run.folder for run in runs}) == len(runs) == len(seeds) * len(study.levels)
@@ -51,18 +56,26 @@ def test_levels_differ_in_what_they_say_and_seeds_in_the_seed(name: str, scale: 
     )
     for run in runs[: len(study.levels)]:
         keys = flatten(run.config.model_dump(mode="json"))
-        differing = {key for key in keys | base if keys.get(key) != base.get(key)}
-        level, reference = study.levels[run.name], study.levels[study.reference]
-        said = {
-            k for table in (level, reference) for t in (table.set, *table.at.values()) for k in t
-        }
+        differing = set()
+        for key in keys | base:
+            if keys.get(key) != base.get(key):
+                differing.add(key)
+        level = study.levels[run.name]
+        reference = study.levels[study.reference]
+        said = set()
+        for table in (level, reference):
+            for t in (table.set, *table.at.values()):
+                said.update(t)
         # `loss = "grpo"` says the kind, and with it its options.
         parts = {key.rpartition(".")[0] for key in said if key.endswith(".kind")} | said
-        assert all(key in said or key.rpartition(".")[0] in parts for key in differing)
+        for key in differing:
+            assert key in said or key.rpartition(".")[0] in parts
 
 
 def test_work_that_studies_share_is_done_once() -> None:
-    works = [work for name in STUDIES for work in planned(name, QUICK)]
+    works = []
+    for name in STUDIES:
+        works.extend(planned(name, QUICK))
     distinct = distinct_work(works)
     assert len({work.folder for work in works}) == len(distinct)
     assert [work.seed for work in distinct] == sorted(work.seed for work in distinct)
@@ -91,14 +104,15 @@ def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the
         }
         for name in ("002_evaluator", "004_data")
     )
-    checkers = {
-        level: [
+    checkers = {}
+    for level, tasks in strict.items():
+        checkers[level] = [
             {task.problem.checker.type for task in split} for split in (tasks.train, tasks.heldout)
         ]
-        for level, tasks in strict.items()
-    }
     assert checkers == {"robust": [{"default"}, {"default"}], "strict": [{"exact"}, {"default"}]}
-    heldout = {level: [task.problem.id for task in tasks.heldout] for level, tasks in data.items()}
+    heldout = {}
+    for level, tasks in data.items():
+        heldout[level] = [task.problem.id for task in tasks.heldout]
     assert heldout["easy"] == heldout["mixed"] == heldout["hard"]
     for level in ("easy", "hard"):
         assert {task.problem.tier for task in data[level].train} == {level}
@@ -167,11 +181,10 @@ def do(works: list[Work]) -> None:
 def test_a_level_may_name_the_seed(study: Study) -> None:
     study.path.write_text(STUDY.replace("num_steps = 3", '"problems.seed" = "{seed}"'))
     runs = plan_work(load_study(study.path), scale=MICRO, root=study.path.parent)
-    seeds = [
-        flatten(run.config.model_dump(mode="json"))["problems.seed"]
-        for run in runs
-        if run.name == "b"
-    ]
+    seeds = []
+    for run in runs:
+        if run.name == "b":
+            seeds.append(flatten(run.config.model_dump(mode="json"))["problems.seed"])
     assert seeds == [10, 11, 12, 13, 14, 15]
 
 
@@ -206,7 +219,11 @@ def test_a_measurement_is_done_once_the_runs_that_it_reads_are_there(
         ("check = { metric", "unasked = 'r'\ncheck = { metric", "or `unasked` with the reason"),
         (
             "check = { metric",
-            "controls = [{ says = 'c', metric = 'length', feature = 'late', of = ['b'], least = 1 }]\ncheck = { metric",
+            (
+                "controls = [{ says = 'c', metric = 'length', feature = 'late', of = ['b'], "
+                "least = 1 }]\n"
+                "check = { metric"
+            ),
             "a control takes least from `primary`; leave them out",
         ),
         (
@@ -290,11 +307,10 @@ def test_a_dry_run_says_what_the_seeds_can_show_and_at_full_scale_the_command_of
         main(["study", "temperature", "--scale", "qwen3-4b"])
     assert "add --dry-run to print their commands" in capsys.readouterr().err
     main(["study", "temperature", "--scale", "qwen3-4b", "--dry-run"])
-    lines = [
-        shlex.split(line)
-        for line in capsys.readouterr().out.splitlines()
-        if line.startswith("microcoder train")
-    ]
+    lines = []
+    for line in capsys.readouterr().out.splitlines():
+        if line.startswith("microcoder train"):
+            lines.append(shlex.split(line))
     runs = plan_work(find_studies("temperature")[0], scale="qwen3-4b", root=Path("runs/studies"))
     runs = [run for run in runs if run.measurement is None]
     assert [line[-1] for line in lines] == [str(run.folder) for run in runs]

@@ -1,4 +1,6 @@
-"""A study's pages from run directories alone: verdicts, one figure, the index, and the same bytes each time."""
+"""A study's pages from run directories alone: verdicts, one figure, the index,
+and the same bytes each time.
+"""
 
 import json
 import re
@@ -25,7 +27,9 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Synthetic runs of three seeds of one study, all but one."""
     root = tmp_path_factory.mktemp("runs")
     for run in plan_work(
-        load_study(ROOT / "studies" / "007_batch_size.toml"), scale=QUICK, root=root
+        load_study(ROOT / "studies" / "007_batch_size.toml"),
+        scale=QUICK,
+        root=root,
     ):
         if run.seed < 3 and (run.name, run.seed) != ("32", 2):
             write_run(
@@ -107,7 +111,8 @@ def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_
             str(folder / "b"),
         ]
     )
-    first, second = read_pages(folder / "a"), read_pages(folder / "b")
+    first = read_pages(folder / "a")
+    second = read_pages(folder / "b")
     for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
         assert first[name] == second[name]
     records.write_bytes(records.read_bytes()[:-1])
@@ -140,7 +145,9 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
     "name", ["all", "rate_and_fate", *(p.stem for p in ROOT.glob("studies/registered/*.toml"))]
 )
 def test_published_pages_are_what_their_records_say(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    name: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     published = ROOT / "docs" / "insights"
     # A page names its study and the folder that it is in: the same folders, in another place.
@@ -152,17 +159,17 @@ def test_published_pages_are_what_their_records_say(
     for page in explained:
         shutil.copy(page, tmp_path / page.relative_to(ROOT))
     monkeypatch.chdir(tmp_path)
-    typed = (
-        ["--all", "--quick"] if name == "all" else map(str, Path("studies").glob(f"*/{name}.toml"))
-    )
+    if name == "all":
+        typed = ["--all", "--quick"]
+    else:
+        typed = map(str, Path("studies").glob(f"*/{name}.toml"))
     records = f"{published}/{name}-records.tar.xz"
     main(["study", *typed, "--report", "--runs", records, "-o", "docs/insights"])
     # Another processor adds in another order, which a curve's last digit may show.
-    written = {
-        path.name: path.read_text()
-        for path in insights.iterdir()
-        if path.suffix in (".md", ".json") and path.name != "what-we-learnt.md"
-    }
+    written = {}
+    for path in insights.iterdir():
+        if path.suffix in (".md", ".json") and path.name != "what-we-learnt.md":
+            written[path.name] = path.read_text()
     assert len(written) == (10 if name == "all" else 1)
     assert [page for page, text in written.items() if text != (published / page).read_text()] == []
 
@@ -173,23 +180,29 @@ def test_without_runs_it_says_what_to_type(
     (tmp_path / "runs" / "0123abcd").mkdir(parents=True)
     with pytest.raises(SystemExit):
         report(tmp_path, "a", "batch_size")
-    told = "type `microcoder study`, or name the folder beside it that holds runs of other code with --code"
+    told = (
+        "type `microcoder study`, or name the folder beside it that holds runs of other code "
+        "with --code"
+    )
     assert told in capsys.readouterr().err
 
 
 def test_a_figure_is_whole_xml_with_a_text_alternative_and_no_date() -> None:
     import matplotlib as mpl
 
-    text, time_E = "$x^{<b>&amp; is higher", np.linspace(0, 1, 5)
+    text = "$x^{<b>&amp; is higher"
+    time_E = np.linspace(0, 1, 5)
     seeds = [MetricSeries(time_E, time_E[:, None] * slope) for slope in (0.1, 0.2, 0.4)]
-    levels, before = {text: seeds, "b": seeds[:1]}, dict(mpl.rcParams)
+    levels = {text: seeds, "b": seeds[:1]}
+    before = dict(mpl.rcParams)
     chart, again = (
         draw_curves("name", "accuracy", levels, reference="b", num_steps=8) for _ in range(2)
     )
     assert chart == again
     assert dict(mpl.rcParams) == before
     assert not re.search(r"<metadata|20\d\d-\d\d-\d\d|matplotlib v", chart.svg)
-    root, svg = ElementTree.fromstring(chart.svg), "{http://www.w3.org/2000/svg}"
+    root = ElementTree.fromstring(chart.svg)
+    svg = "{http://www.w3.org/2000/svg}"
     assert root.attrib["role"] == "img"
     assert root.findtext(f"{svg}title") == chart.title
     assert root.findtext(f"{svg}desc") == chart.description

@@ -1,9 +1,11 @@
-"""Training on TRL whose samples depend on problem, step and place in the group alone: on no engine, and no process.
+"""Training on TRL whose samples depend on problem, step and place in the group alone: on no engine,
+and no process.
 
     python keyed_sampling.py RUN_DIRECTORY KEY=VALUE...
 
-Ordinary sampling draws from one stream a process, so that two processes, or verl, sample other responses. With the same
-responses everything after them (rewards, advantages, masks, loss, update) must come out the same.
+Ordinary sampling draws from one stream a process, so that two processes, or verl, sample other
+responses. With the same responses everything after them (rewards, advantages, masks, loss, update)
+must come out the same.
 """
 
 import sys
@@ -31,31 +33,39 @@ class KeyedSampling(MicroCoderTrainer):
     def generate_responses(
         self, prompt_ids: Any, *_: Any, **__: Any
     ) -> tuple[list[list[int]], Any]:
-        model, limit = self.model, self.max_completion_length
+        model = self.model
+        limit = self.max_completion_length
         assert model is not None
         assert limit is not None
         chats = [task.prompt.as_chat() for task in self.train_tasks.values()]
         names = dict(
             zip(map(tuple, encode_chats(self.tokenizer, chats, {})), self.train_tasks, strict=True)
         )
-        seen, requests = Counter[str](), []
+        seen = Counter[str]()
+        requests = []
         for prompt in prompt_ids:
             name = names.get(tuple(prompt), f"held out {prompt}")
             seed = sampling_seed(
-                self.config.seed, step=self.steps_done + 1, problem_id=name, sample_index=seen[name]
+                self.config.seed,
+                step=self.steps_done + 1,
+                problem_id=name,
+                sample_index=seen[name],
             )
             seen[name] += 1
             requests.append(SampleRequest(prompt, self.temperature, limit, seed))
         was_training = model.training
         model.eval()
-        pad, ends = self.tokenizer.pad_token_id, self.eos_token_ids
+        pad = self.tokenizer.pad_token_id
+        ends = self.eos_token_ids
         responses = sample(model, requests, pad_id=pad, end_ids=ends)  # type: ignore[arg-type]
         model.train(was_training)
         return [found.token_ids for found in responses], None
 
 
 class InFloat64(KeyedSampling):
-    """In float32, Adam makes a step of up to the learning rate of a gradient that is rounding alone."""
+    """In float32, Adam makes a step of up to the learning rate of a gradient that is rounding
+    alone.
+    """
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)

@@ -1,4 +1,6 @@
-"""Policy losses as their papers write them, a response at a time in float64: what both engines are held against."""
+"""Policy losses as their papers write them, a response at a time in float64:
+what both engines are held against.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -39,7 +41,8 @@ def policy_loss(
     kl_coefficient: float = 0.0,
     **divided: Any,
 ) -> torch.Tensor:
-    """Return the loss of a batch in one pass, with its KL term to `old`; each row is as long as its response.
+    """Return the loss of a batch in one pass, with its KL term to `old`;
+    each row is as long as its response.
 
     Args:
         loss: which, and its options.
@@ -50,23 +53,31 @@ def policy_loss(
         kl_coefficient: of the KL term.
         divided: as of `reduce_rows`.
     """
-    rows = [
-        token_losses(loss, now, then, advantage)
-        + kl_coefficient * ((then - now).exp() - (then - now) - 1)
-        for now, then, advantage in zip(logps, old, advantages, strict=True)
-    ]
-    kept = [row if counted else 0 * row for row, counted in zip(rows, counts, strict=True)]
+    rows = []
+    for now, then, advantage in zip(logps, old, advantages, strict=True):
+        rows.append(
+            token_losses(loss, now, then, advantage)
+            + kl_coefficient * ((then - now).exp() - (then - now) - 1)
+        )
+    kept = []
+    for row, counted in zip(rows, counts, strict=True):
+        kept.append(row if counted else 0 * row)
     return reduce_rows(loss, kept, **divided)
 
 
 def reduce_rows(
-    loss: Loss, rows: list[torch.Tensor], *, tokens_per_update: float, max_response_tokens: int
+    loss: Loss,
+    rows: list[torch.Tensor],
+    *,
+    tokens_per_update: float,
+    max_response_tokens: int,
 ) -> torch.Tensor:
     """Return the one number that a loss makes of its tokens'.
 
     Losses over all tokens are divided by `tokens_per_update`; `max_response_tokens` is L_max.
     """
-    sums, number = torch.stack([row.sum() for row in rows]), len(rows)
+    sums = torch.stack([row.sum() for row in rows])
+    number = len(rows)
     if loss.kind in ("grpo", "gspo", "sapo"):
         return torch.stack([row.mean() for row in rows]).sum() / number
     if loss.kind == "luspo":
@@ -77,7 +88,10 @@ def reduce_rows(
 
 
 def token_losses(
-    loss: Loss, now: torch.Tensor, then: torch.Tensor, advantage: float
+    loss: Loss,
+    now: torch.Tensor,
+    then: torch.Tensor,
+    advantage: float,
 ) -> torch.Tensor:
     """Return the loss of each token of a response, before any division."""
     ratios = (now - then).exp()
@@ -107,8 +121,11 @@ def read_responses(
     responses: Sequence[torch.Tensor],
     temperature: float,
 ) -> tuple[Rows, Rows]:
-    """Return log-probs and entropies of each response's tokens, one at a time and without padding."""
-    logps, entropies = [], []
+    """Return log-probs and entropies of each response's tokens,
+    one at a time and without padding.
+    """
+    logps = []
+    entropies = []
     for prompt, response in zip(prompts, responses, strict=True):
         logits = model(input_ids=torch.cat([prompt, response])[None]).logits[
             0, len(prompt) - 1 : -1
@@ -128,7 +145,9 @@ def largest_change(logps: Rows, old: Rows) -> float:
 
 
 def gradient_error(model: Any, exact: Any) -> float:
-    """Return how far the gradient of a model is from that of one in float64, in terms of the latter's length."""
+    """Return how far the gradient of a model is from that of one in float64,
+    in terms of the latter's length.
+    """
     theirs = _gradient(exact)
     return float((_gradient(model) - theirs).norm() / theirs.norm())
 

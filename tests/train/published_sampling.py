@@ -1,4 +1,6 @@
-"""A value for every setting that a checkpoint's generation_config.json may have, each one that would change answers."""
+"""A value for every setting that a checkpoint's generation_config.json may have,
+each one that would change answers.
+"""
 
 import json
 import shutil
@@ -99,5 +101,8 @@ def publish(checkpoint: Path, folder: Path, **settings: Any) -> Path:
 def edit(file: Path, **changes: Any) -> None:
     """Change keys of a JSON file; None removes one."""
     values = {**json.loads(file.read_text(encoding="utf-8")), **changes}
-    kept = {key: value for key, value in values.items() if value is not None}
+    kept = {}
+    for key, value in values.items():
+        if value is not None:
+            kept[key] = value
     file.write_text(json.dumps(kept), encoding="utf-8")

@@ -1,4 +1,5 @@
-"""What the tests train, on any engine: the smallest recipe, its trainer on TRL, its rows without what is measured.
+"""What the tests train, on any engine: the smallest recipe, its trainer on TRL,
+its rows without what is measured.
 
 What needs torch is imported inside: the tests of verl must be first to say which device there is.
 """
@@ -53,15 +54,20 @@ def scored(
     advantage: float = 0.5,
     **changes: Any,
 ) -> ScoredRollout:
-    """Return a response whose only test that ran ended so, as `score_rollouts` returns it; any field may be another."""
+    """Return a response whose only test that ran ended so, as `score_rollouts` returns it;
+    any field may be another.
+    """
     passed = outcome is Outcome.ACCEPTED
     test = TestResult(
-        outcome, 0.1, 0.2, 10.0, "exact" if passed else "", "" if passed else "2 is not 3"
+        outcome,
+        0.1,
+        0.2,
+        10.0,
+        "exact" if passed else "",
+        "" if passed else "2 is not 3",
     )
-    verdict, reward = (
-        Verdict(outcome, (test,), 2),
-        None if outcome is Outcome.SANDBOX_FAULT else float(passed),
-    )
+    verdict = Verdict(outcome, (test,), 2)
+    reward = None if outcome is Outcome.SANDBOX_FAULT else float(passed)
     return replace(
         ScoredRollout(rollout, Program("x\n"), verdict, reward, advantage, "", "easy", 1), **changes
     )
@@ -101,7 +107,9 @@ def start_training(
     """Start `microcoder train` in a process of its own."""
     if config is None:
         (config := run.parent / "empty.toml").touch()
-    words = [word for key, value in recipe.items() for word in (f"--{key}", value)]
+    words = []
+    for key, value in recipe.items():
+        words.extend((f"--{key}", value))
     return subprocess.Popen(
         [
             sys.executable,
@@ -163,23 +171,32 @@ def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:
 
 def samples_of(trainer: MicroCoderTrainer) -> list[Any]:
     """Return the scored responses of the step that was sampled last."""
-    return [sample for group in trainer._scored_P_G for sample in group]
+    samples = []
+    for group in trainer._scored_P_G:
+        samples.extend(group)
+    return samples
 
 
 def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
     """Return a step's rollouts without what is measured."""
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
-    return [
-        {
-            **row,
-            "tests": [
-                {k: v for k, v in test.items() if k not in measured} for test in row["tests"]
-            ],
-        }
-        for row in read_rollouts(path)
-    ]
+    rollouts = []
+    for row in read_rollouts(path):
+        rollouts.append(
+            {
+                **row,
+                "tests": [
+                    {k: v for k, v in test.items() if k not in measured} for test in row["tests"]
+                ],
+            }
+        )
+    return rollouts
 
 
 def without_times(row: dict[str, Any]) -> dict[str, Any]:
     """Return a metrics row without its seconds."""
-    return {key: value for key, value in row.items() if key != "seconds"}
+    kept = {}
+    for key, value in row.items():
+        if key != "seconds":
+            kept[key] = value
+    return kept

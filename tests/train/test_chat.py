@@ -11,9 +11,13 @@ from microcoder.train.run.weights import check_options, encode_chats
 
 QWEN_LIKE = (
     "{%- for message in messages %}<|im_start|>{{ message.role }}\n"
-    "{%- generation %}{{ message.content }}{%- endgeneration %}<|im_end|>\n{%- endfor %}"
+    "{%- generation %}{{ message.content }}{%- endgeneration %}<|im_end|>\n"
+    "{%- endfor %}"
     "{%- if add_generation_prompt %}<|im_start|>assistant\n"
-    "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n\n</think>\n\n{%- else %}<think>\n"
+    "{%- if enable_thinking is defined and enable_thinking is false %}<think>\n"
+    "\n"
+    "</think>\n\n"
+    "{%- else %}<think>\n"
     "{%- endif %}{%- endif %}"
 )
 PROMPT = Prompt("p", "print 1", (Turn("system", "Be brief."),))
@@ -55,7 +59,10 @@ def test_a_response_begins_inside_the_thinking_and_is_cut_at_the_limit(
 ) -> None:
     assert opens_thinking(tokenizer, {}) > opens_thinking(tokenizer, {"enable_thinking": False})
     read = RolloutReader(tokenizer, (7,), True).read(
-        "p", "?", [[5, 6], [5, 7], [5]], max_response_tokens=2
+        "p",
+        "?",
+        [[5, 6], [5, 7], [5]],
+        max_response_tokens=2,
     )
     assert [(one.is_truncated, one.completion[:7]) for one in read] == [
         (cut, "<think>") for cut in (True, False, False)

@@ -91,7 +91,9 @@ def test_a_setting_of_a_generation_config_changes_no_answer(
 
 
 def test_settings_of_sampling_in_an_old_config_json_change_nothing_and_are_saved_as_they_should_be(
-    tiny_checkpoint: Path, tmp_path: Path, plain: dict[float, list[Completion]]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    plain: dict[float, list[Completion]],
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
     edit(model / "config.json", repetition_penalty=1.9, temperature=0.1, num_beams=3)
@@ -106,7 +108,9 @@ def test_settings_of_sampling_in_an_old_config_json_change_nothing_and_are_saved
 
 
 def test_all_end_tokens_of_a_generation_config_end_a_response(
-    tiny_checkpoint: Path, tmp_path: Path, plain: dict[float, list[Completion]]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    plain: dict[float, list[Completion]],
 ) -> None:
     tokenizer: Any = AutoTokenizer.from_pretrained(tiny_checkpoint)
     (first, second, *_) = tokenizer(plain[0][0].text, add_special_tokens=False)["input_ids"]
@@ -124,7 +128,11 @@ def test_all_end_tokens_of_a_generation_config_end_a_response(
 
 
 def rollouts(
-    checkpoint: Path, run: Path, judge: Judge, *, temperature: float = 0.9
+    checkpoint: Path,
+    run: Path,
+    judge: Judge,
+    *,
+    temperature: float = 0.9,
 ) -> list[list[int]]:
     trainer = build_small(checkpoint, run, judge, **{"rollout.temperature.value": str(temperature)})
     torch.manual_seed(5)
@@ -134,11 +142,17 @@ def rollouts(
 
 
 def test_no_setting_of_a_generation_config_changes_a_rollout_of_training(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
 ) -> None:
-    # Those that transformers refuses together, or that end in another kind of decoding, each alone above.
+    # Those that transformers refuses together, or that end in another kind of decoding,
+    # each alone above.
     apart = {"num_beams", "num_beam_groups", "penalty_alpha", "dola_layers", "diversity_penalty"}
-    settings = {name: value for name, value in SETTINGS.items() if name not in apart}
+    settings = {}
+    for name, value in SETTINGS.items():
+        if name not in apart:
+            settings[name] = value
     model = publish(tiny_checkpoint, tmp_path / "model", **settings)
     for temperature in (0.9, 1.4):
         expected = rollouts(tiny_checkpoint, tmp_path / "a", judge, temperature=temperature)
@@ -147,7 +161,10 @@ def test_no_setting_of_a_generation_config_changes_a_rollout_of_training(
 
 @pytest.mark.parametrize("name", ["num_beams", "penalty_alpha", "dola_layers", "min_p"])
 def test_no_kind_of_decoding_of_a_generation_config_is_used_in_training(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, name: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    name: str,
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model", **{name: SETTINGS[name]})
     expected = rollouts(tiny_checkpoint, tmp_path / "a", judge)
@@ -155,7 +172,9 @@ def test_no_kind_of_decoding_of_a_generation_config_is_used_in_training(
 
 
 def test_dropout_is_off_while_sampling_and_on_again_after_it(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
     edit(model / "config.json", attention_dropout=0.9)
@@ -168,7 +187,9 @@ def test_dropout_is_off_while_sampling_and_on_again_after_it(
 
 
 def test_the_recorded_prompt_is_what_the_model_was_given(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
     template = (model / "chat_template.jinja").read_text()
@@ -179,7 +200,7 @@ def test_the_recorded_prompt_is_what_the_model_was_given(
     assert rollout.prompt == f"Be a help.\n{task.prompt.text}<|sep|>"
 
 
-# --- batches of an evaluation -----------------------------------------------------------------------------------
+# --- batches of an evaluation ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("temperature", [0, 1])
@@ -200,7 +221,11 @@ def test_sampled_answers_follow_the_models_distribution(tiny_checkpoint: Path) -
     sampling = Sampling(1.0, 1.0, 1, checkpoint.end_ids, checkpoint.pad_id)
     number = 2000
     drawn = sample_responses(
-        checkpoint.model.eval(), [prompt] * number, sampling, seeds=range(number), batch_size=500
+        checkpoint.model.eval(),
+        [prompt] * number,
+        sampling,
+        seeds=range(number),
+        batch_size=500,
     )
     counts = torch.zeros(checkpoint.model.config.vocab_size)
     for _, (token,) in drawn:
@@ -213,7 +238,9 @@ def test_sampled_answers_follow_the_models_distribution(tiny_checkpoint: Path) -
 
 
 class Scripted:
-    """A model whose answers are written beforehand: row `n` of a prompt `[n]` says `n` fours, then a five."""
+    """A model whose answers are written beforehand: row `n` of a prompt `[n]` says `n` fours,
+    then a five.
+    """
 
     device = torch.device("cpu")
 
@@ -224,9 +251,9 @@ class Scripted:
         self, *, input_ids: Any, attention_mask: Any, stopping_criteria: Any, **_: Any
     ) -> torch.Tensor:
         self.widths.append([int(row.sum()) for row in attention_mask])
-        known = [
-            ids[mask.bool()].tolist() for ids, mask in zip(input_ids, attention_mask, strict=True)
-        ]
+        known = []
+        for ids, mask in zip(input_ids, attention_mask, strict=True):
+            known.append(ids[mask.bool()].tolist())
         done = torch.zeros(len(known), dtype=torch.bool)
         while not bool(done.all()):
             tokens = []
@@ -241,7 +268,8 @@ class Scripted:
 
 
 def say(lengths: Sequence[int], *, batch_size: int, limit: int) -> tuple[Scripted, dict[int, int]]:
-    model, sampling = Scripted(), Sampling(0.0, 1.0, limit, [5], 0)
+    model = Scripted()
+    sampling = Sampling(0.0, 1.0, limit, [5], 0)
     found = sample_responses(
         model,
         [[100 + length] for length in lengths],
@@ -269,21 +297,33 @@ def test_a_response_at_the_limit_is_cut_there_also_where_it_goes_on_in_another_b
 def test_progress_counts_tokens_ended_responses_and_what_is_left(tiny_checkpoint: Path) -> None:
     seen: list[SamplingProgress] = []
     found = answer(tiny_checkpoint, temperature=0, report=seen.append)
-    ends = [progress for progress in seen if progress.ended == progress.total]
+    ends = []
+    for progress in seen:
+        if progress.ended == progress.total:
+            ends.append(progress)
     assert sum(progress.tokens for progress in ends) <= sum(one.num_tokens or 0 for one in found)
-    assert all(progress.limit == 24 for progress in seen)
+    for progress in seen:
+        assert progress.limit == 24
     half = SamplingProgress(
-        ended=1, total=4, tokens=40, longest=10, limit=30, seconds=5.0, steps=10
+        ended=1,
+        total=4,
+        tokens=40,
+        longest=10,
+        limit=30,
+        seconds=5.0,
+        steps=10,
     )
     assert half.tokens_per_second == 8.0
     assert half.most_seconds_left == 10.0
 
 
-# --- tokens of ends and padding ---------------------------------------------------------------------------------
+# --- tokens of ends and padding -------------------------------------------------------------------
 
 
 def test_a_tokenizer_without_padding_or_end_is_said_and_saved_as_it_was(
-    tiny_checkpoint: Path, tmp_path: Path, plain: dict[float, list[Completion]]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    plain: dict[float, list[Completion]],
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model", pad_token_id=None)
     edit(model / "tokenizer_config.json", pad_token=None, eos_token=None)
@@ -292,7 +332,8 @@ def test_a_tokenizer_without_padding_or_end_is_said_and_saved_as_it_was(
     assert answer(model, temperature=0, note=notes.append) == plain[0]
     assert notes[0].startswith("the tokenizer names no end token; the model's own ends a response")
     assert notes[1].startswith("the tokenizer names no padding token")
-    checkpoint, saved = load(model), tmp_path / "saved"
+    checkpoint = load(model)
+    saved = tmp_path / "saved"
     with as_published(checkpoint, saved):
         checkpoint.tokenizer.save_pretrained(saved)
     assert checkpoint.tokenizer.pad_token == "<|eos|>"
@@ -314,12 +355,14 @@ def test_a_template_that_closes_answers_by_a_token_that_ends_none_is_said(
     assert load(tiny_checkpoint).remarks == ()
 
 
-# --- refused as they are loaded ---------------------------------------------------------------------------------
+# --- refused as they are loaded -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_weights_that_are_no_numbers_are_refused(
-    tiny_checkpoint: Path, tmp_path: Path, value: float
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    value: float,
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
     weights = load_file(model / "model.safetensors")
@@ -368,7 +411,9 @@ def tiny_model(folder: Path, tokenizer: Path, kind: str) -> Path:
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 def test_a_model_that_counts_padding_as_positions_is_refused_in_training(
-    tiny_checkpoint: Path, tmp_path: Path, dtype: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    dtype: str,
 ) -> None:
     gpt2 = tiny_model(tmp_path / "gpt2", tiny_checkpoint, "gpt2")
     loaded = load_checkpoint(str(gpt2), revision=None, dtype=dtype)
@@ -382,12 +427,18 @@ def test_a_model_that_counts_padding_as_positions_is_refused_in_training(
 
 def answer_long(model: Path) -> None:
     found = respond(
-        str(model), CHATS, seeds=[1] * 5, batch_size=5, temperature=0, top_p=1, max_tokens=64
+        str(model),
+        CHATS,
+        seeds=[1] * 5,
+        batch_size=5,
+        temperature=0,
+        top_p=1,
+        max_tokens=64,
     )
     list(found)
 
 
-# --- refused by the dry run, from files alone -------------------------------------------------------------------
+# --- refused by the dry run, from files alone -----------------------------------------------------
 
 
 def plan(model: Path, **changes: str) -> TrainConfig:
@@ -408,7 +459,9 @@ def replace_weights(folder: Path, name: str, content: bytes) -> None:
 
 
 def index_shards(folder: Path, files: list[str], weights: dict[str, str]) -> None:
-    """Call the weights by the first of some names, beside an index that says which weight is in which file."""
+    """Call the weights by the first of some names,
+    beside an index that says which weight is in which file.
+    """
     weights_of(folder).rename(folder / files[0])
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"weight_map": weights}))
@@ -529,7 +582,10 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
     ],
 )
 def test_a_damaged_checkpoint_is_refused_from_its_files(
-    tiny_checkpoint: Path, tmp_path: Path, kind: str, message: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    kind: str,
+    message: str,
 ) -> None:
     model = publish(tiny_checkpoint, tmp_path / "model")
     DAMAGES[kind](model)
@@ -542,7 +598,7 @@ def test_a_whole_checkpoint_is_not_refused(tiny_checkpoint: Path) -> None:
     assert find_faults(plan(tiny_checkpoint)) == []
 
 
-# --- the context ------------------------------------------------------------------------------------------------
+# --- the context ----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -554,8 +610,17 @@ def test_a_whole_checkpoint_is_not_refused(tiny_checkpoint: Path) -> None:
         ({"text_config": {"max_position_embeddings": 4096}}, 4096),
         ({"max_position_embeddings": 4096, "sliding_window": 512}, 4096),
         # Positions of Llama 3.1 are extended already; YaRN's and linear scaling's are not.
-        ({"max_position_embeddings": 131072, "rope_scaling": {"rope_type": "llama3", "factor": 8}}, 131072),
-        ({"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}}, 8192),
+        (
+            {
+                "max_position_embeddings": 131072,
+                "rope_scaling": {"rope_type": "llama3", "factor": 8},
+            },
+            131072,
+        ),
+        (
+            {"max_position_embeddings": 4096, "rope_scaling": {"type": "linear", "factor": 2.0}},
+            8192,
+        ),
         (
             {
                 "max_position_embeddings": 163840,
@@ -569,7 +634,7 @@ def test_a_whole_checkpoint_is_not_refused(tiny_checkpoint: Path) -> None:
         ),
         ({"max_position_embeddings": 40960, "rope_scaling": None}, 40960),
     ],
-)  # fmt: skip
+)
 def test_the_context_is_read_as_vllm_reads_it(config: dict[str, Any], tokens: int) -> None:
     context = read_context(config)
     assert context is not None
@@ -600,7 +665,10 @@ def test_what_does_not_fit_says_what_to_type() -> None:
     ],
 )
 def test_prompt_and_response_beyond_the_context_are_refused_by_dry_run_and_training(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    changes: dict[str, str],
 ) -> None:
     from microcoder.train.run.checkpoints import Observer
     from microcoder.train.run.training import run_training
@@ -617,7 +685,7 @@ def test_the_micro_models_context_is_one_number() -> None:
     assert MICRO_CONTEXT_TOKENS == _MAX_POSITIONS
 
 
-# --- the number format ------------------------------------------------------------------------------------------
+# --- the number format ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

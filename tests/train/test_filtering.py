@@ -1,4 +1,6 @@
-"""Groups that teach nothing give way to others, and problems are chosen so that they are few: without an engine."""
+"""Groups that teach nothing give way to others, and problems are chosen so that they are few:
+without an engine.
+"""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -82,18 +84,24 @@ def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_p
         return [sampled(one, every=3) for one in problem_ids]
 
     groups, left_out = sample_mixed_groups(
-        sample, IDS[:6], all_ids=IDS, max_rounds=max_rounds, seed=1, step=2
+        sample,
+        IDS[:6],
+        all_ids=IDS,
+        max_rounds=max_rounds,
+        seed=1,
+        step=2,
     )
-    spares, all_asked = (
-        order_spares(IDS, asked=IDS[:6], seed=1, step=2),
-        [one for names in asked for one in names],
-    )
+    spares = order_spares(IDS, asked=IDS[:6], seed=1, step=2)
+    all_asked = []
+    for names in asked:
+        all_asked.extend(names)
     assert len(asked) <= max_rounds
     assert all_asked == [*IDS[:6], *spares][: len(all_asked)]
     assert sorted(one.problem_id for one in [*groups, *left_out]) == sorted(all_asked)
     assert [one.problem_id for one in groups][::3] == ["0", "3"], "what is mixed stays in its place"
     # As many as are flat are asked in each round, or what is left.
-    num_flat, num_left = 4, len(spares)
+    num_flat = 4
+    num_left = len(spares)
     for names in asked[1:]:
         assert len(names) == min(num_flat, num_left)
         num_left -= len(names)
@@ -105,20 +113,30 @@ def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_p
 
 
 def test_processes_ask_equally_many_and_never_the_same() -> None:
-    """The other process asks problems 4 and 5, and finds two of its groups flat where this one finds one."""
+    """The other process asks problems 4 and 5,
+    and finds two of its groups flat where this one finds one.
+    """
     asked: list[list[str]] = []
     others: list[list[object]] = [["4", "5"], [2], [0]]
 
     def sample(problem_ids: Sequence[str]) -> list[Sampled]:
         asked.append(list(problem_ids))
-        return [
-            sampled(one, every=2) if asked[1:] else sampled(one, every=3) for one in problem_ids
-        ]
+        groups = []
+        for one in problem_ids:
+            groups.append(sampled(one, every=2) if asked[1:] else sampled(one, every=3))
+        return groups
 
     groups, left_out = sample_mixed_groups(
-        sample, ["3", "7"], all_ids=IDS, max_rounds=2, seed=0, step=1, process=1, num_processes=2,
+        sample,
+        ["3", "7"],
+        all_ids=IDS,
+        max_rounds=2,
+        seed=0,
+        step=1,
+        process=1,
+        num_processes=2,
         gather=lambda mine: [*mine, *others.pop(0)],
-    )  # fmt: skip
+    )
     spares = order_spares(IDS, asked={"3", "7", "4", "5"}, seed=0, step=1)
     assert asked == [["3", "7"], spares[2:4]]
     assert groups[0].problem_id == "3"
@@ -148,10 +166,15 @@ def choose(counts: Sequence[PassCount], *, number: int = 5, step: int = 9) -> li
 def test_problems_that_are_solved_half_of_the_time_are_asked() -> None:
     """Five problems at one half among others that are always, or never, solved."""
     halves = {"2", "5", "11", "12", "19"}
-    counts = [
-        PassCount(8, one, *(100, 100) if one in halves else (200, 0) if int(one) % 2 else (0, 200))
-        for one in IDS
-    ]
+    counts = []
+    for one in IDS:
+        counts.append(
+            PassCount(
+                8,
+                one,
+                *(100, 100) if one in halves else (200, 0) if int(one) % 2 else (0, 200),
+            )
+        )
     assert set(choose(counts)) == halves
     assert set(choose(counts, number=len(IDS))) == set(IDS), "each once"
     backwards = choose_problems(IDS[::-1], counts, number=5, seed=3, step=9)
@@ -162,7 +185,9 @@ def test_problems_that_are_solved_half_of_the_time_are_asked() -> None:
 def test_what_was_seen_long_ago_is_forgotten() -> None:
     """Each was solved half of the time but one, which failed at first and is at one half since."""
     for seen, is_asked in ((1, True), (200, False)):
-        counts = [PassCount(seen, one, *(0, 400) if one == "7" else (200, 200)) for one in IDS]
+        counts = []
+        for one in IDS:
+            counts.append(PassCount(seen, one, *(0, 400) if one == "7" else (200, 200)))
         counts += [PassCount(201, "7", 100, 100)]
         num_asked = sum("7" in choose(counts, number=10, step=201 + n) for n in range(40))
         assert num_asked > 10 if is_asked else num_asked == 0

@@ -1,4 +1,6 @@
-"""The judge of a run may be elsewhere: the same verdicts, and clear errors where it is not there."""
+"""The judge of a run may be elsewhere: the same verdicts,
+and clear errors where it is not there.
+"""
 
 from collections.abc import Iterator
 
@@ -13,7 +15,8 @@ from tests.train.small_runs import serving
 pytest.importorskip("fastapi")
 TOKEN = "a-token-for-tests-only"
 PROBLEM = Problem(
-    id="double", tests=(TestCase(input="2\n", output="4\n"), TestCase(input="3\n", output="6\n"))
+    id="double",
+    tests=(TestCase(input="2\n", output="4\n"), TestCase(input="3\n", output="6\n")),
 )
 PROGRAMS = [
     Program("print(2 * int(input()))"),

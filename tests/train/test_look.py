@@ -95,9 +95,9 @@ def test_a_look_at_a_model_samples_and_judges_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     recipe = tmp_path / "recipe.toml"
     keys = {**SMALL, "model.path": str(tiny_checkpoint)}
-    lines = [
-        f"{name} = {value if is_bare(value) else json.dumps(value)}" for name, value in keys.items()
-    ]
+    lines = []
+    for name, value in keys.items():
+        lines.append(f"{name} = {value if is_bare(value) else json.dumps(value)}")
     recipe.write_text("\n".join(lines))
     main(["train", "-c", str(recipe), "--dry-run", "--look"])
     shown = capsys.readouterr().out

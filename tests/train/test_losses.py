@@ -1,4 +1,6 @@
-"""TRL as our recipes set it: sampled steps against the losses' equations in float64, and against plain TRL."""
+"""TRL as our recipes set it: sampled steps against the losses' equations in float64,
+and against plain TRL.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
@@ -45,10 +47,10 @@ class FaultySandbox:
         self, programs: Sequence[Program], problems: Sequence[Problem], **options: Any
     ) -> list[Verdict]:
         verdicts = self._judge.judge(programs, problems, **options)
-        return [
-            Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one
-            for n, one in enumerate(verdicts)
-        ]
+        changed = []
+        for n, one in enumerate(verdicts):
+            changed.append(Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one)
+        return changed
 
 
 @pytest.fixture(scope="module")
@@ -74,11 +76,14 @@ def set_loss(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig, entropy: fl
         arguments.get("epsilon_high", 0.2),
     )
     # `[trl] entropy_coef`.
-    trainer.entropy_coef, trainer._entropy_bonus_enabled = entropy, entropy != 0
+    trainer.entropy_coef = entropy
+    trainer._entropy_bonus_enabled = entropy != 0
 
 
 def passes_a_step(trainer: MicroCoderTrainer) -> float:
-    """TRL's window is one backward pass of a step's many; gradient accumulation adds them up to the update."""
+    """TRL's window is one backward pass of a step's many;
+    gradient accumulation adds them up to the update.
+    """
     return trainer.batches.rollouts_per_step / trainer.config.batch.micro_batch_rollouts
 
 
@@ -90,22 +95,25 @@ def exact(tiny_checkpoint: Path) -> Any:
 
 
 def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -> list[float]:
-    """Equation 2 of each sampled response (Dr. GRPO: without the std), from its reward and whether it was masked."""
+    """Equation 2 of each sampled response (Dr. GRPO: without the std),
+    from its reward and whether it was masked.
+    """
     leave_out_of = algorithm.masking.excluded_from
     found = []
     for group in trainer._scored_P_G:
-        has_no_baseline = [leave_out_of == "baseline" and bool(one.masked_why) for one in group]
-        rewards = [
-            None if out else one.reward for one, out in zip(group, has_no_baseline, strict=True)
-        ]
+        has_no_baseline = []
+        for one in group:
+            has_no_baseline.append(leave_out_of == "baseline" and bool(one.masked_why))
+        rewards = []
+        for one, out in zip(group, has_no_baseline, strict=True):
+            rewards.append(None if out else one.reward)
         known = torch.tensor(
             [reward for reward in rewards if reward is not None], dtype=torch.float64
         )
-        std = (
-            1.0
-            if algorithm.advantage == "dr_grpo"
-            else float(known.std(correction=int(len(known) > 1))) + 1e-6
-        )
+        if algorithm.advantage == "dr_grpo":
+            std = 1.0
+        else:
+            std = float(known.std(correction=int(len(known) > 1))) + 1e-6
         for one, reward in zip(group, rewards, strict=True):
             is_zero = reward is None or bool(one.masked_why) or len(known) < 2
             found.append(0.0 if is_zero else (reward - float(known.mean())) / std)
@@ -113,7 +121,9 @@ def advantages_by_hand(trainer: MicroCoderTrainer, algorithm: AlgorithmConfig) -
 
 
 def read_rows(
-    model: Any, batch: Mapping[str, torch.Tensor], lengths: Sequence[int]
+    model: Any,
+    batch: Mapping[str, torch.Tensor],
+    lengths: Sequence[int],
 ) -> tuple[Rows, Rows]:
     """Return log-probs and entropies of each response's tokens."""
     rows = zip(batch["prompt_ids"], batch["prompt_mask"].bool(), strict=True)
@@ -122,9 +132,14 @@ def read_rows(
 
 
 def sample_step(
-    trainer: MicroCoderTrainer, exact: Any, checkpoint: Path, algorithm: AlgorithmConfig
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    checkpoint: Path,
+    algorithm: AlgorithmConfig,
 ) -> dict[str, Any]:
-    """Return a sampled and scored step of five problems, both models being at the weights that sampled it."""
+    """Return a sampled and scored step of five problems,
+    both models being at the weights that sampled it.
+    """
     start = AutoModelForCausalLM.from_pretrained(checkpoint).state_dict()
     for model in (trainer.model, exact):
         model.load_state_dict(start)  # type: ignore[union-attr]
@@ -150,7 +165,9 @@ CASES = {
     "luspo": ("gradient", 0.0, 0.0),
     "sapo": ("gradient", 0.04, 0.05),
 }
-"""For each loss what masked responses are left out of, and the coefficients of its KL and entropy terms."""
+"""For each loss what masked responses are left out of,
+and the coefficients of its KL and entropy terms.
+"""
 
 
 def count_rows_of_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
@@ -174,7 +191,8 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     name: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """With weights of the sampler, and, with its terms, an update later: to 1e-5, the trainer being in float32.
+    """With weights of the sampler, and, with its terms, an update later: to 1e-5,
+    the trainer being in float32.
 
     Without the terms rows of no advantage are left out of the pass, which changes nothing.
     """
@@ -219,7 +237,10 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
         furthest.append(largest_change(logps, old))
         update_both(model, exact, 0.4)
     num_teaching = sum(map(bool, advantages))
-    num_with_terms = len(samples) if beta or bonus else num_teaching
+    if beta or bonus:
+        num_with_terms = len(samples)
+    else:
+        num_with_terms = num_teaching
     assert 0 < num_teaching < len(samples)
     assert rows_seen == [num_teaching, num_with_terms]
     assert furthest[0] < 1e-9
@@ -249,9 +270,14 @@ def count_clipped(
 
 @pytest.mark.parametrize("loss", [DapoLoss(), GspoLoss(kind="gspo", clip_low=0.01, clip_high=0.01)])
 def test_clip_shares_and_entropy_do_not_hang_on_the_size_of_a_pass(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, loss: DapoLoss | GspoLoss
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    tiny_checkpoint: Path,
+    loss: DapoLoss | GspoLoss,
 ) -> None:
-    """Shares of all tokens of the update, of all responses for a response's ratio; the entropy of those that teach."""
+    """Shares of all tokens of the update, of all responses for a response's ratio;
+    the entropy of those that teach.
+    """
     algorithm = AlgorithmConfig(loss=loss, masking=NoMasking(kind="none"))
     batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
     samples = samples_of(trainer)
@@ -293,7 +319,10 @@ def test_clip_shares_and_entropy_do_not_hang_on_the_size_of_a_pass(
 
 
 def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    tiny_checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Also among those of rows that teach nothing."""
     algorithm = AlgorithmConfig(masking=NoMasking(kind="none"))
@@ -304,12 +333,16 @@ def test_the_tokens_of_highest_entropy_are_chosen_among_all_rows(
     lengths = [len(one.rollout.token_ids) for one in samples_of(trainer)]
     logps, entropies = read_rows(exact, batch, lengths)
     least = torch.quantile(torch.cat(entropies).detach(), 0.75)
-    rows = [
-        token_losses(algorithm.loss, now, now.detach(), advantage) * (entropy.detach() >= least)
-        for now, entropy, advantage in zip(
-            logps, entropies, advantages_by_hand(trainer, algorithm), strict=True
+    rows = []
+    for now, entropy, advantage in zip(
+        logps,
+        entropies,
+        advantages_by_hand(trainer, algorithm),
+        strict=True,
+    ):
+        rows.append(
+            token_losses(algorithm.loss, now, now.detach(), advantage) * (entropy.detach() >= least)
         )
-    ]
     divided = {
         "tokens_per_update": sum(lengths) / passes_a_step(trainer),
         "max_response_tokens": 28,
@@ -322,13 +355,21 @@ OUT_OF_THE_DENOMINATOR = AlgorithmConfig(masking=MaskAll(kind="all", leave_out_o
 
 
 def test_out_of_the_denominator_is_what_trl_users_run(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path, monkeypatch: pytest.MonkeyPatch
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    tiny_checkpoint: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """The same step by TRL's mask_truncated_completions; its advantages are ours, since its std has another epsilon."""
+    """The same step by TRL's mask_truncated_completions; its advantages are ours,
+    since its std has another epsilon.
+    """
     ours = sample_step(trainer, exact, tiny_checkpoint, OUT_OF_THE_DENOMINATOR)
     monkeypatch.setattr(trainer, "mask_truncated_completions", True)
     theirs = sample_step(
-        trainer, exact, tiny_checkpoint, AlgorithmConfig(masking=NoMasking(kind="none"))
+        trainer,
+        exact,
+        tiny_checkpoint,
+        AlgorithmConfig(masking=NoMasking(kind="none")),
     )
     assert "tool_mask" not in theirs
     assert theirs["num_items_in_batch"] == ours["num_items_in_batch"]
@@ -353,11 +394,16 @@ def test_out_of_the_denominator_is_what_trl_users_run(
 
 def cut_rows(step: dict[str, Any], rows: Any) -> dict[str, Any]:
     """Return some rows of a step; a figure of the whole step has none."""
-    return {name: value[rows] if value.ndim else value for name, value in step.items()}
+    cut = {}
+    for name, value in step.items():
+        cut[name] = value[rows] if value.ndim else value
+    return cut
 
 
 def test_a_pass_of_masked_responses_alone_teaches_nothing(
-    trainer: MicroCoderTrainer, exact: Any, tiny_checkpoint: Path
+    trainer: MicroCoderTrainer,
+    exact: Any,
+    tiny_checkpoint: Path,
 ) -> None:
     """KL and entropy terms go with the tokens, and there is a gradient, of zeros."""
     output = sample_step(trainer, exact, tiny_checkpoint, OUT_OF_THE_DENOMINATOR)
@@ -368,11 +414,15 @@ def test_a_pass_of_masked_responses_alone_teaches_nothing(
     assert loss.item() == 0
     gradients = [weight.grad for weight in trainer.model.parameters() if weight.grad is not None]  # type: ignore[union-attr]
     assert gradients
-    assert not any(bool(gradient.any()) for gradient in gradients)
+    for gradient in gradients:
+        assert not bool(gradient.any())
 
 
 def reference_logps(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, temperature: float
+    model: Any,
+    ids: torch.Tensor,
+    mask: torch.Tensor,
+    temperature: float,
 ) -> torch.Tensor:
     with torch.no_grad():
         logits = model(input_ids=ids, attention_mask=mask).logits[:, :-1].float() / temperature
@@ -392,7 +442,10 @@ def reference_logps(
     ids=["bf16 weights, kl", "bf16, lora"],
 )
 def test_logps_in_bfloat16_follow_the_sampling_temperature(
-    tiny_checkpoint: Path, tmp_path: Path, judge: Judge, changes: dict[str, str]
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    judge: Judge,
+    changes: dict[str, str],
 ) -> None:
     trainer = build_small(tiny_checkpoint, tmp_path, judge, **changes)
     # Another shape rounds otherwise in bfloat16: without padding to trim, the shapes are the same.

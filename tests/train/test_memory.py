@@ -1,4 +1,6 @@
-"""The dry run's figures of memory: the formula against a real pass's storages; and the benchmark that reads them."""
+"""The dry run's figures of memory: the formula against a real pass's storages;
+and the benchmark that reads them.
+"""
 
 import json
 import os
@@ -39,7 +41,9 @@ class StorageCounter(TorchDispatchMode):
     """Counts the bytes of storages that operations make, until they are gone."""
 
     def __init__(self, apart: Iterable[torch.Tensor | None]) -> None:
-        """Count nothing for tensors that are there already, `apart`, whose views operations make too."""
+        """Count nothing for tensors that are there already, `apart`,
+        whose views operations make too.
+        """
         super().__init__()
         self.live = self.peak = 0
         self._sizes = {tensor.untyped_storage()._cdata: 0 for tensor in apart if tensor is not None}
@@ -64,10 +68,9 @@ class StorageCounter(TorchDispatchMode):
 
 def count(**changes: Any) -> MemoryTable:
     recipe = {"rollout.max_response_tokens": 44, "model.path": "Qwen/Qwen3-4B"} | changes
-    keys = {
-        name: str(value).lower() if isinstance(value, bool) else str(value)
-        for name, value in recipe.items()
-    }
+    keys = {}
+    for name, value in recipe.items():
+        keys[name] = str(value).lower() if isinstance(value, bool) else str(value)
     return count_whole(load_config(TrainConfig, [ROOT / "recipes/models/qwen3-4b-4k.toml"], keys))
 
 
@@ -96,9 +99,13 @@ def test_the_formula_is_no_less_than_what_a_real_pass_holds(
         hidden = model.model(input_ids=ids, attention_mask=mask, use_cache=False).last_hidden_state
         hidden.backward(torch.zeros_like(hidden))
     monkeypatch.setattr(estimate, "KNOWN", {"Qwen/Qwen3-4B": SMALL})
-    counted = count(**{
-        "model.compute_dtype": "float32", "model.gradient_checkpointing": checkpointing, "batch.micro_batch_rollouts": 4
-    })  # fmt: skip
+    counted = count(
+        **{
+            "model.compute_dtype": "float32",
+            "model.gradient_checkpointing": checkpointing,
+            "batch.micro_batch_rollouts": 4,
+        }
+    )
     assert counted.parts["weights"] == 4 * sum(weight.numel() for weight in weights) / 2**30
     # Masks of attention are not counted: of 1,068 tokens, they matter beside so small a model.
     masks = 4 * 4 * 1068**2 / 2**30
@@ -128,17 +135,16 @@ def test_known_shapes_have_the_parameters_of_their_model_cards() -> None:
 
 
 def test_parts_are_held_together_or_in_turns() -> None:
-    recipe, on_h100 = (
-        ROOT / "recipes/models/qwen3-4b-4k.toml",
-        partial(count_whole, device_memory_gib=79.6),
-    )
+    recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
+    on_h100 = partial(count_whole, device_memory_gib=79.6)
     awake, asleep = (
         on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}))
         for sleeps in ("false", "true")
     )
     assert awake.parts["weights"] == pytest.approx(4.02e9 * 4 / 2**30, rel=0.005)
     assert awake.total == pytest.approx(sum(awake.parts.values()))
-    # While weights are updated, vLLM keeps its graphs; while it samples, there are no gradients and no activations.
+    # While weights are updated, vLLM keeps its graphs; while it samples,
+    # there are no gradients and no activations.
     assert asleep.total == pytest.approx(awake.total - 0.3 * 79.6 + asleep.parts["sampler, asleep"])
     assert asleep.cached_responses == awake.cached_responses
     assert not awake.fits
@@ -157,6 +163,5 @@ def test_the_gpu_benchmark_runs_whole_on_a_cpu() -> None:
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
     assert found["steps"] == 2
-    assert all(
-        found[name] > 0 for name in ("sampled_per_second", "trained_per_second", "counted_gib")
-    )
+    for name in ("sampled_per_second", "trained_per_second", "counted_gib"):
+        assert found[name] > 0

@@ -93,7 +93,9 @@ def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
     *before, last = diversities
     history = [replace(HEALTHY, diversity=value) for value in before]
     alarms = find_alarms(replace(HEALTHY, diversity=last, **changes), history=history, num_steps=30)
-    assert all(alarm.cause and alarm.fix for alarm in alarms)
+    for alarm in alarms:
+        assert alarm.cause
+        assert alarm.fix
     return [alarm.name for alarm in alarms]
 
 
@@ -146,7 +148,9 @@ def test_each_alarm_by_what_it_is_for() -> None:
     ],
 )
 def test_an_idea_without_an_effect_is_idle_after_some_steps(
-    doses: Any, optimizer: Any, idle: str
+    doses: Any,
+    optimizer: Any,
+    idle: str,
 ) -> None:
     assert AlgorithmConfig().ideas == ("clip", "mask")
     row = replace(HEALTHY, doses=doses, optimizer=optimizer)
@@ -180,7 +184,11 @@ def test_flat_groups_are_distinguished_by_their_cause() -> None:
 def test_a_run_that_diverges_says_what_to_lower(tmp_path: Path) -> None:
     run = RunDirectory(tmp_path)
     recorder = Recorder(
-        run=run, schedule=ConstantTemperature(), learning_rate=0.1, num_steps=9, ideas=()
+        run=run,
+        schedule=ConstantTemperature(),
+        learning_rate=0.1,
+        num_steps=9,
+        ideas=(),
     )
     recorder.refuse_divergence({"loss": 1.0}, step=3)
     for name, value in (("loss", math.nan), ("grad_norm", math.inf)):
@@ -199,9 +207,9 @@ def test_the_alarm_of_a_reward_that_returns_none_names_it_and_not_the_sandbox() 
 
 def entropies(*values: float | None, last: float) -> list[str]:
     """Return the alarms of a run with these entropies, whose window is eight steps."""
-    history = [
-        replace(HEALTHY, optimizer={} if value is None else {"entropy": value}) for value in values
-    ]
+    history = []
+    for value in values:
+        history.append(replace(HEALTHY, optimizer={} if value is None else {"entropy": value}))
     row = replace(HEALTHY, optimizer={"entropy": last})
     return [alarm.name for alarm in find_alarms(row, history=history, num_steps=24)]
 

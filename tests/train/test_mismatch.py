@@ -30,17 +30,27 @@ ROWS = st.lists(st.lists(st.floats(-3, 3), min_size=1, max_size=5), min_size=1, 
     lower=st.floats(0, 0.99),
 )
 def test_every_rule_is_its_equation_a_response_at_a_time(
-    rows: list[list[float]], correction: Any, mode: Any, threshold: float, lower: float
+    rows: list[list[float]],
+    correction: Any,
+    mode: Any,
+    threshold: float,
+    lower: float,
 ) -> None:
     settings = MismatchConfig(
-        correction=correction, mode=mode, threshold=threshold, lower_threshold=lower
+        correction=correction,
+        mode=mode,
+        threshold=threshold,
+        lower_threshold=lower,
     )
     width = max(map(len, rows))
     trainer = torch.tensor([row + [7.0] * (width - len(row)) for row in rows], dtype=torch.float64)
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
     found = correct_mismatch(trainer, torch.zeros_like(trainer), mask, settings=settings)
     for row, given_weights, seen in zip(
-        rows, found.weights.expand_as(trainer).tolist(), found.rows, strict=True
+        rows,
+        found.weights.expand_as(trainer).tolist(),
+        found.rows,
+        strict=True,
     ):
         total = sum(row)
         logs = {
@@ -51,7 +61,10 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
         for log, weight in zip(logs, given_weights, strict=False):
             ratio = math.exp(log)
             inside = lower <= ratio <= threshold
-            bound = 0.0 if mode == "mask" else threshold if ratio > threshold else lower
+            if mode == "mask":
+                bound = 0.0
+            else:
+                bound = threshold if ratio > threshold else lower
             near_bound = min(abs(ratio - threshold), abs(ratio - lower)) < 1e-9
             assert near_bound or weight == pytest.approx(ratio if inside else bound)
         assert seen.weight == pytest.approx(sum(given_weights[: len(row)]) / len(row))
@@ -62,14 +75,18 @@ def test_what_the_sampler_did_not_report_counts_once() -> None:
     sampler = torch.tensor([[-1.0, float("nan"), -3.0]])
     trainer = torch.tensor([[-0.5, -1.0, -2.9]])
     corrected = correct_mismatch(
-        trainer, sampler, torch.ones_like(sampler), settings=MismatchConfig()
+        trainer,
+        sampler,
+        torch.ones_like(sampler),
+        settings=MismatchConfig(),
     )
     assert float(corrected.weights[0, 1]) == 1.0
     assert corrected.rows[0].weight < 2
 
 
 def test_a_response_of_which_nothing_is_left_is_masked() -> None:
-    one, cut = scored(advantage=0.7), scored(masked_why="truncated")
+    one = scored(advantage=0.7)
+    cut = scored(masked_why="truncated")
     rows = [SamplerMismatch(0.1, weight) for weight in (1.1, 0.0, 0.0)]
     (kept, dropped), (masked,) = note_mismatch([[one, one], [cut]], rows)
     assert kept.advantage == 0.7

@@ -49,7 +49,10 @@ def recipe(checkpoint: Path, own: Path, **changes: str) -> TrainConfig:
         "problems.num_heldout": "2",
         "prompt.style": f"{own}:ask",
         "prompt.options.ending": "!",
-        "rewards": f'[{{name = "fraction"}}, {{name = "{own}:brevity", weight = 0.5, options = {{limit = 28}}}}]',
+        "rewards": (
+            f'[{{name = "fraction"}}, {{name = "{own}:brevity", weight = 0.5, options = '
+            f"{{limit = 28}}}}]"
+        ),
         "rollout.temperature.value": "0.8",
         "batch.train_batch_size": "4",
         "algorithm.loss.clip_high": "0.2",
@@ -63,7 +66,9 @@ def recipe(checkpoint: Path, own: Path, **changes: str) -> TrainConfig:
 
 
 def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
-    tiny_checkpoint: Path, tmp_path: Path, own: Path
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    own: Path,
 ) -> None:
     run = RunDirectory(tmp_path / "run")
 
@@ -78,11 +83,16 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     merged, base = (
         load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint)
     )
-    changed = {name for name in base if not torch.equal(base[name], merged[name])}
+    changed = set()
+    for name in base:
+        if not torch.equal(base[name], merged[name]):
+            changed.add(name)
     assert changed
-    assert all("proj" in name for name in changed)
+    for name in changed:
+        assert "proj" in name
     rows = read_rollouts(run.rollout_file(1))
-    assert all(row["prompt"].endswith("!<|sep|>") for row in rows)
+    for row in rows:
+        assert row["prompt"].endswith("!<|sep|>")
     for row in rows:
         parts = dict(row["rewards"])
         assert parts == {
@@ -121,9 +131,14 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
 
 
 def test_trl_asks_what_the_recipe_says(
-    tiny_checkpoint: Path, tmp_path: Path, own: Path, judge: Judge
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    own: Path,
+    judge: Judge,
 ) -> None:
-    """System turn and template options reach TRL's prompts as they reach verl's and evaluations'."""
+    """System turn and template options reach TRL's prompts as they reach verl's and
+    evaluations'.
+    """
     thinker = tmp_path / "thinker"
     shutil.copytree(tiny_checkpoint, thinker)
     (thinker / "chat_template.jinja").write_text(QWEN_LIKE)
@@ -133,7 +148,8 @@ def test_trl_asks_what_the_recipe_says(
     options = {"prompt.system": "Be brief.", "model.dtype": "bfloat16"}
     options["prompt.chat_template_options.enable_thinking"] = "false"
     config = recipe(thinker, own, **options)
-    tasks, trainer = load_tasks(config), build_trainer(config, tmp_path / "run", judge)
+    tasks = load_tasks(config)
+    trainer = build_trainer(config, tmp_path / "run", judge)
     chats = [task.prompt.as_chat() for task in tasks.train]
     asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
     expected = encode_chats(trainer.tokenizer, chats, config.prompt.chat_template_options)

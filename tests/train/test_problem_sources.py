@@ -51,7 +51,11 @@ def training_file(tmp_path: Path) -> Path:
     write_problems(
         path,
         generate_problems(
-            split="train", num_problems=4, seed=0, tiers=("easy",), styles=("stdin",)
+            split="train",
+            num_problems=4,
+            seed=0,
+            tiers=("easy",),
+            styles=("stdin",),
         ),
     )
     return path
@@ -144,7 +148,11 @@ def test_a_data_set_comes_from_the_hub_and_from_the_cache_when_it_is_away(
         place = {"HF_ENDPOINT": url, "HF_HOME": str(tmp_path / "home"), "HF_HUB_DISABLE_XET": "1"}
         command = [sys.executable, "-c", ASK_THE_HUB, *names]
         done = subprocess.run(
-            command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120
+            command,
+            env={**os.environ, **place},
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
         return done.stdout.splitlines()
 

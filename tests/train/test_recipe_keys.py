@@ -1,4 +1,6 @@
-"""Keys of a recipe, what TRL, transformers and verl offer among them: they act, or are refused with what to type."""
+"""Keys of a recipe, what TRL, transformers and verl offer among them: they act,
+or are refused with what to type.
+"""
 
 import dataclasses
 from importlib.util import find_spec
@@ -86,24 +88,49 @@ def test_what_a_schedule_counts_counts_training_steps() -> None:
         # What would do nothing.
         ({"rollout__vllm__enable_sleep_mode": "true"}, "add --rollout.backend vllm"),
         ({"rollout__mismatch__correction": "off"}, "add --rollout.backend vllm"),
-        ({**VLLM, "rollout__mismatch__correction": "off", "rollout__mismatch__mode": "mask"}, "leave them out"),
-        ({**VLLM, "rollout__mismatch__correction": "off", "rollout__mismatch__lower_threshold": "0.5"},
-         "leave them out"),
-        ({**VLLM, "engine": "verl", "rollout__vllm__gpu_memory_utilization": "0.5"}, "is for engine trl"),
+        (
+            {**VLLM, "rollout__mismatch__correction": "off", "rollout__mismatch__mode": "mask"},
+            "leave them out",
+        ),
+        (
+            {
+                **VLLM,
+                "rollout__mismatch__correction": "off",
+                "rollout__mismatch__lower_threshold": "0.5",
+            },
+            "leave them out",
+        ),
+        (
+            {**VLLM, "engine": "verl", "rollout__vllm__gpu_memory_utilization": "0.5"},
+            "is for engine trl",
+        ),
         # What cannot be, or contradicts itself.
         ({**VLLM, "rollout__mismatch__threshold": "0.5"}, "must be more than 1"),
         ({**VLLM, "rollout__mismatch__lower_threshold": "1.5"}, "must be less than 1"),
         ({"rollout__temperature": '{kind = "diversity", grid = [1.0, 0.5]}'}, "must ascend"),
-        ({"rollout__length_stages": "[{from_step = 5, max_response_tokens = 99}]"}, "each must be later and longer"),
+        (
+            {"rollout__length_stages": "[{from_step = 5, max_response_tokens = 99}]"},
+            "each must be later and longer",
+        ),
         ({"model__warm_start__hidden_size": "130"}, "multiple of 8"),
         ({"algorithm__advantage": "gropo"}, "unknown advantage 'gropo'; did you mean grpo"),
         ({"algorithm__loss": "my.py:loss"}, "no place for a loss of your own"),
-        ({"algorithm__advantage": "maxrl", "algorithm__masking": '{kind = "soft_penalty", window_tokens = 4}'},
-         "can make zero or negative"),
-        ({"algorithm__loss": "gspo", "algorithm__masking": '{kind = "all", leave_out_of = "denominator"}'},
-         'with loss = "gspo"'),
+        (
+            {
+                "algorithm__advantage": "maxrl",
+                "algorithm__masking": '{kind = "soft_penalty", window_tokens = 4}',
+            },
+            "can make zero or negative",
+        ),
+        (
+            {
+                "algorithm__loss": "gspo",
+                "algorithm__masking": '{kind = "all", leave_out_of = "denominator"}',
+            },
+            'with loss = "gspo"',
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None:
     with pytest.raises(ConfigError) as error:
         arguments(**keys)
@@ -114,7 +141,8 @@ def test_a_mistake_says_what_to_type(keys: dict[str, str], message: str) -> None
 def test_trl_is_told_its_own_options() -> None:
     assert (
         arguments(
-            trl__disable_dropout="true", trl__torch_empty_cache_steps="4"
+            trl__disable_dropout="true",
+            trl__torch_empty_cache_steps="4",
         ).torch_empty_cache_steps
         == 4
     )

@@ -14,10 +14,16 @@ def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) 
     odd = Rollout("é/1", "p", "<b>\n\x00 emoji 🎲", (5, 6, 7), is_truncated=True)
     samples = [
         scored(
-            Outcome.SANDBOX_FAULT, rollout=odd, program=Program(None), tier=None, lost={"mask": 0.5}
+            Outcome.SANDBOX_FAULT,
+            rollout=odd,
+            program=Program(None),
+            tier=None,
+            lost={"mask": 0.5},
         ),
         scored(
-            rewards={"fraction": 0.5, "format": None}, length_penalty=-0.5, masked_why="truncated"
+            rewards={"fraction": 0.5, "format": None},
+            length_penalty=-0.5,
+            masked_why="truncated",
         ),
         scored(verdict=Verdict(Outcome.NO_CODE, (), 2)),
     ]
@@ -33,10 +39,8 @@ def test_rows_come_back_in_order_and_a_last_line_cut_off_anywhere_is_left_out_an
 ) -> None:
     path = tmp_path / "deep" / "metrics.jsonl"
     assert read_rows(path) == []
-    first, second = (
-        {"step": 1, "name": "line\nbreak \u2028 é"},
-        {"step": 2, "name": "éé", "loss": None},
-    )
+    first = {"step": 1, "name": "line\nbreak \u2028 é"}
+    second = {"step": 2, "name": "éé", "loss": None}
     append_row(path, first)
     num_kept = path.stat().st_size
     append_row(path, second)

@@ -1,4 +1,6 @@
-"""The decisions of a step, alone and in their order: advantages, masks (equation 2), penalties (DAPO, ProRL v2)."""
+"""The decisions of a step, alone and in their order: advantages, masks (equation 2),
+penalties (DAPO, ProRL v2).
+"""
 
 import math
 from collections.abc import Sequence
@@ -33,13 +35,16 @@ from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal
 from tests.train.small_runs import scored
 
 shaped_rewards = st.lists(
-    st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))), min_size=1, max_size=16
+    st.one_of(st.none(), st.floats(-1, 1).map(lambda r: round(r, 3))),
+    min_size=1,
+    max_size=16,
 )
 
 
 def by_hand(name: str, scored: np.ndarray, index: int) -> float:
     """The equation of one member, in float64."""
-    reward, mean = scored[index], scored.sum() / scored.size
+    reward = scored[index]
+    mean = scored.sum() / scored.size
     if name == "rloo":
         return reward - np.delete(scored, index).mean()
     divisor = {
@@ -56,10 +61,15 @@ def test_each_equals_its_equation_in_float64_of_the_scored(
 ) -> None:
     if name == "maxrl":
         group = [None if reward is None else abs(reward) for reward in group]
-    places = [place for place, reward in enumerate(group) if reward is not None]
+    places = []
+    for place, reward in enumerate(group):
+        if reward is not None:
+            places.append(place)
     scored = np.array([group[place] for place in places], dtype=np.float64)
     advantages = ADVANTAGES[name](group)
-    assert all(advantages[place] == 0.0 for place, reward in enumerate(group) if reward is None)
+    for place, reward in enumerate(group):
+        if reward is None:
+            assert advantages[place] == 0.0
     for index, place in enumerate(places):
         expected = by_hand(name, scored, index) if len(set(scored.tolist())) > 1 else 0.0
         assert advantages[place] == pytest.approx(expected, rel=1e-6, abs=1e-6)
@@ -84,7 +94,9 @@ def test_maxrl_refuses_a_mean_below_zero() -> None:
     ],
 )
 def test_an_advantage_of_ones_own_is_a_finite_number_for_each_and_none_for_the_unscored(
-    returned: str, told: str, tmp_path: Path
+    returned: str,
+    told: str,
+    tmp_path: Path,
 ) -> None:
     (tmp_path / "own.py").write_text(f"def mine(rewards):\n    return {returned}\n")
     advantage = build_advantage(f"{tmp_path / 'own.py'}:mine", {})
@@ -111,7 +123,12 @@ ACCEPTED, REFUSED, NO_CODE = (
         pytest.param(TRUNCATED, INCOMPLETE, NO_CODE, 0.0, "truncated_incomplete", id="incomplete"),
         # Each condition alone keeps the advantage.
         pytest.param(
-            replace(TRUNCATED, is_truncated=False), CODE, ACCEPTED, 0.0, None, id="not truncated"
+            replace(TRUNCATED, is_truncated=False),
+            CODE,
+            ACCEPTED,
+            0.0,
+            None,
+            id="not truncated",
         ),
         pytest.param(TRUNCATED, CODE, REFUSED, 0.0, None, id="shown wrong"),
         pytest.param(TRUNCATED, CODE, ACCEPTED, 0.3, None, id="not drawn"),
@@ -126,7 +143,11 @@ ACCEPTED, REFUSED, NO_CODE = (
     ],
 )
 def test_what_is_masked_and_why(
-    rollout: Rollout, program: Program, verdict: Verdict, draw: float, reason: str | None
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
+    draw: float,
+    reason: str | None,
 ) -> None:
     rule = ConditionalMasking(rho=0.3, repeat_window_tokens=8)
     assert rule.why_masked(rollout, program, verdict, draw=draw) == reason
@@ -146,7 +167,8 @@ def test_draws_depend_on_everything_and_are_uniform() -> None:
     }
     assert len(draws) == 5
     many = [draw_uniform(seed=0, step=1, problem_id="a", sample_index=i) for i in range(4000)]
-    assert all(0 <= draw < 1 for draw in many)
+    for draw in many:
+        assert 0 <= draw < 1
     assert abs(sum(draw < 0.1 for draw in many) / len(many) - 0.1) < 0.02
 
 
@@ -155,10 +177,8 @@ def test_draws_depend_on_everything_and_are_uniform() -> None:
     [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)],
 )
 def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
-    given, rule = (
-        replace(TRUNCATED, token_ids=(0,) * num_tokens),
-        SoftPenalty(kind="soft_penalty", window_tokens=4096),
-    )
+    given = replace(TRUNCATED, token_ids=(0,) * num_tokens)
+    rule = SoftPenalty(kind="soft_penalty", window_tokens=4096)
     assert rule.penalise(given, 1.0, max_response_tokens=20480) == penalty
 
 
@@ -173,7 +193,10 @@ def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
     ],
 )
 def test_stopping_properly_keeps_the_reward(
-    reward: float, factor: float, penalty: float, left: float
+    reward: float,
+    factor: float,
+    penalty: float,
+    left: float,
 ) -> None:
     rule = StopProperly(kind="stop_properly", factor=factor, penalty=penalty)
     assert reward + rule.penalise(TRUNCATED, reward, max_response_tokens=64) == left
@@ -202,7 +225,9 @@ GROUP = [
 
 
 def score(
-    judge: Judge, algorithm: AlgorithmConfig, group: Sequence[Rollout] = GROUP
+    judge: Judge,
+    algorithm: AlgorithmConfig,
+    group: Sequence[Rollout] = GROUP,
 ) -> list[ScoredRollout]:
     rules = build_rules(algorithm, max_response_tokens=10)
     return score_rollouts([group], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)[0]
@@ -235,7 +260,9 @@ def test_dr_grpo_leaves_out_the_std_and_the_length(judge: Judge) -> None:
 
 
 def test_weights_come_before_the_groups_mean(judge: Judge) -> None:
-    """Advantages of a weighted sum are those of its totals, not a sum of each reward's own advantages."""
+    """Advantages of a weighted sum are those of its totals,
+    not a sum of each reward's own advantages.
+    """
     rewards = load_rewards([("all_tests", 1.0, {}), ("format", 0.25, {})])
     rules = build_rules(AlgorithmConfig(masking=UNMASKED), max_response_tokens=10, rewards=rewards)
     (scored,) = score_rollouts([GROUP], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
@@ -285,7 +312,12 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     # Of a group whose rewards are equal the mask takes nothing, however many it touches.
     flat = score(judge, mask_all, [GROUP[1]] * 3)
     row = summarise_step(
-        [scored, flat], step=1, temperature=1.0, max_response_tokens=10, optimizer={}, seconds={}
+        [scored, flat],
+        step=1,
+        temperature=1.0,
+        max_response_tokens=10,
+        optimizer={},
+        seconds={},
     )
     assert row.masked_share == 5 / 7
     assert row.masked_effective_share == 2 / 7
@@ -302,12 +334,16 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     [
         ("gradient", [0.5, 0.0, -0.5, 0.0], [True, True, True, True]),
         ("denominator", [0.5, 0.0, -0.5, 0.0], [True, False, True, False]),
-        # One right and one wrong response are left, around a mean of 1/2 as with all four: add a right one.
+        # One right and one wrong response are left, around a mean of 1/2 as with all four:
+        # add a right one.
         ("baseline", [1 / 3, 0.0, -2 / 3, 0.0, 1 / 3], [True, False, True, False, True]),
     ],
 )
 def test_a_masked_response_leaves_what_the_recipe_says(
-    judge: Judge, leave_out_of: LeaveOutOf, advantages: list[float], counts: list[bool]
+    judge: Judge,
+    leave_out_of: LeaveOutOf,
+    advantages: list[float],
+    counts: list[bool],
 ) -> None:
     masking = MaskAll(kind="all", leave_out_of=leave_out_of)
     algorithm = AlgorithmConfig(advantage="dr_grpo", loss=DapoLoss(), masking=masking)

@@ -58,15 +58,25 @@ RECIPE = {
 
 
 def recipe(checkpoint: Path, **changes: str) -> TrainConfig:
-    kinds = [key.removesuffix("kind") for key in changes if key.endswith(".kind")]
-    kept = {key: value for key, value in RECIPE.items() if not any(map(key.startswith, kinds))}
+    kinds = []
+    for key in changes:
+        if key.endswith(".kind"):
+            kinds.append(key.removesuffix("kind"))
+    kept = {}
+    for key, value in RECIPE.items():
+        if not any(map(key.startswith, kinds)):
+            kept[key] = value
     return load_config(TrainConfig, overrides={**kept, "model.path": str(checkpoint), **changes})
 
 
 def run_with(config: TrainConfig, run: Path, *callbacks: TrainerCallback) -> dict[str, Any]:
     torch.set_num_threads(1)
     return run_training(
-        config, run_directory=run, observer=Observer(), command=["test"], callbacks=callbacks
+        config,
+        run_directory=run,
+        observer=Observer(),
+        command=["test"],
+        callbacks=callbacks,
     )
 
 
@@ -83,7 +93,9 @@ def finished(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def interrupt(run: RunDirectory, folder: Path) -> RunDirectory:
-    """Copy a finished run as a kill after its last step leaves it: its last checkpoint was not written."""
+    """Copy a finished run as a kill after its last step leaves it:
+    its last checkpoint was not written.
+    """
     cut = RunDirectory(folder / "cut")
     shutil.copytree(run.root, cut.root)
     cut.summary.unlink()
@@ -93,13 +105,17 @@ def interrupt(run: RunDirectory, folder: Path) -> RunDirectory:
 
 
 def rollout_rows(folder: Path) -> list[dict[str, Any]]:
-    return [row for file in sorted(folder.glob("*.parquet")) for row in comparable_rollouts(file)]
+    rows = []
+    for file in sorted(folder.glob("*.parquet")):
+        rows.extend(comparable_rollouts(file))
+    return rows
 
 
 def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
     assert ours.keys() == theirs.keys()
-    assert all(torch.equal(ours[name], theirs[name]) for name in theirs)
+    for name in theirs:
+        assert torch.equal(ours[name], theirs[name])
     assert list(map(without_times, run.read_metrics())) == list(
         map(without_times, expected.read_metrics())
     )
@@ -113,11 +129,9 @@ def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
 def test_a_run_directory_holds_the_whole_story(
     finished: RunDirectory, tiny_checkpoint: Path
 ) -> None:
-    manifest, metrics, evaluations = (
-        finished.read_manifest(),
-        finished.read_metrics(),
-        finished.read_evaluations(),
-    )
+    manifest = finished.read_manifest()
+    metrics = finished.read_metrics()
+    evaluations = finished.read_evaluations()
     assert manifest["config"]["algorithm"]["masking"]["rho"] == 1
     assert manifest["packages"]["trl"].startswith("1.16")
     assert manifest["isolation"]["level"]
@@ -133,18 +147,26 @@ def test_a_run_directory_holds_the_whole_story(
     assert summary["wall_seconds"] > 0
     rows = rollout_rows(finished.rollouts)
     assert len(rows) == NUM_STEPS * 8 * 4
-    masked = [row for row in rows if row["masked_why"]]
+    masked = []
+    for row in rows:
+        if row["masked_why"]:
+            masked.append(row)
     assert masked, "nothing was masked, so the test shows nothing about masking"
-    assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    for row in masked:
+        assert row["is_truncated"]
+        assert row["advantage"] == 0
     for recorded in metrics:
         groups = list(cut_pieces([row for row in rows if row["step"] == recorded["step"]], 4))
-        wholes = [
-            one for group in groups for one in normalise_group([row["reward"] for row in group])
-        ]
-        members = [row for group in groups for row in group]
-        taken = [
-            whole for row, whole in zip(members, wholes, strict=True) if row["masked_why"] and whole
-        ]
+        wholes = []
+        for group in groups:
+            wholes.extend(normalise_group([row["reward"] for row in group]))
+        members = []
+        for group in groups:
+            members.extend(group)
+        taken = []
+        for row, whole in zip(members, wholes, strict=True):
+            if row["masked_why"] and whole:
+                taken.append(whole)
         assert recorded["masked_effective_share"] == len(taken) / len(members)
         total = sum(map(abs, wholes)) or 1
         for sign, direction in (("positive", 1), ("negative", -1)):
@@ -171,10 +193,15 @@ def test_a_run_directory_holds_the_whole_story(
 def test_problems_are_chosen_by_what_is_recorded(
     finished: RunDirectory, tiny_checkpoint: Path
 ) -> None:
-    rows, counts, asked = rollout_rows(finished.rollouts), [], []
+    rows = rollout_rows(finished.rollouts)
+    counts = []
+    asked = []
     names = sorted(task.problem.id for task in load_tasks(recipe(tiny_checkpoint)).train)
     for step in range(1, NUM_STEPS + 1):
-        of_step = [row for row in rows if row["step"] == step]
+        of_step = []
+        for row in rows:
+            if row["step"] == step:
+                of_step.append(row)
         asked.append([group[0]["problem_id"] for group in cut_pieces(of_step, 4)])
         assert asked[-1] == choose_problems(names, counts, number=8, seed=2, step=step)
         counts += count_passes(of_step, step=step)
@@ -192,7 +219,10 @@ def test_problems_are_chosen_by_what_is_recorded(
     "kill_signal", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.long)]
 )
 def test_a_stopped_run_resumes_to_the_same_weights(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, kill_signal: signal.Signals
+    finished: RunDirectory,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    kill_signal: signal.Signals,
 ) -> None:
     run = RunDirectory(tmp_path / "run")
     process = start_training({**RECIPE, "model.path": str(tiny_checkpoint)}, run.root)
@@ -204,7 +234,8 @@ def test_a_stopped_run_resumes_to_the_same_weights(
     time.sleep(chance.random() * 0.3)
     process.send_signal(kill_signal)
     exit_code = process.wait(timeout=120)
-    # Slow to be killed, it may have finished; then there is nothing left to resume, and the rest still holds.
+    # Slow to be killed, it may have finished; then there is nothing left to resume,
+    # and the rest still holds.
     if not run.is_finished:
         assert exit_code == (-signal.SIGKILL if kill_signal is signal.SIGKILL else 130), (
             f"seed {seed}"
@@ -248,7 +279,8 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(
     assert [row["max_response_tokens"] for row in rows] == [20, 20, 28, 28]
     assert {row["temperature"] for row in rows} == {probe.choice.temperature}
     assert max(row["filtered_groups"] for row in rows) > 0
-    # What gave way to another in its step is recorded in neither's place: each problem once, four times.
+    # What gave way to another in its step is recorded in neither's place: each problem once,
+    # four times.
     for step in range(1, NUM_STEPS + 1):
         asked = Counter(
             row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step
@@ -270,9 +302,13 @@ def test_a_finished_run_is_left_alone(finished: RunDirectory, tiny_checkpoint: P
 
 
 def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+    finished: RunDirectory,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
 ) -> None:
-    """Another problem set would be asked in another order: the resumed run would be neither the old nor a new one."""
+    """Another problem set would be asked in another order:
+    the resumed run would be neither the old nor a new one.
+    """
     with pytest.raises(
         TrainingError, match=r"algorithm\.loss\.clip_high: 0\.28 -> 0\.3.*another folder"
     ):
@@ -290,22 +326,28 @@ def test_another_config_or_other_problems_than_a_run_began_with_are_refused(
 @pytest.mark.slow
 @pytest.mark.long
 def test_two_processes_train_as_one(
-    tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Given the same responses: the same rewards, advantages and masks, and to 1e-5 the same weights, in float64."""
+    """Given the same responses: the same rewards, advantages and masks,
+    and to 1e-5 the same weights, in float64.
+    """
     changes = {
         "num_steps": "2",
         "seed": "0",  # with a mixed group under these samples
         "problems.num_train": "24",
         "algorithm.problem_choice": "uniform",
         "algorithm.loss.clip_high": "0.2",
-        "batch.ppo_mini_batch_size": "8",  # one update a step: which rollouts share an update is TRL's shuffle
+        # one update a step: which rollouts share an update is TRL's shuffle
+        "batch.ppo_mini_batch_size": "8",
         "rollout.temperature.stages": "[{from_step = 1, value = 0.7}, {from_step = 2, value = 0.8}]",
         "problems.num_heldout": "7",  # does not divide by two
         "evaluation.samples_per_problem": "1",
     }
     keys = {**RECIPE, "model.path": str(tiny_checkpoint), **changes}
-    one, two = RunDirectory(tmp_path / "one"), RunDirectory(tmp_path / "two")
+    one = RunDirectory(tmp_path / "one")
+    two = RunDirectory(tmp_path / "two")
     launch = [
         "-m",
         "torch.distributed.run",
@@ -389,7 +431,8 @@ def test_mistakes_are_found_before_anything_is_written(
         '{"id": "a", "statement": "s", "tests": [{"input": "1", "output": "2"}]}\n{"id": "b", \n'
     )
     calls.write_text(
-        '{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", "output": "2"}]}\n'
+        '{"id": "a", "statement": "s", "fn_name": "f", "tests": [{"input": "n = 1", '
+        '"output": "2"}]}\n'
     )
     write_problems(
         shown, generate_problems(split="train", num_problems=12, seed=0, tiers=("easy",))
@@ -397,8 +440,11 @@ def test_mistakes_are_found_before_anything_is_written(
     files = {"problems.kind": "files", "problems.train": str(shown), "problems.heldout": str(shown)}
     own = tmp_path / "own.py"
     own.write_text(
-        "def mine(problem, rollout, program, verdict):\n    return 0\n\n\nmine.needs_all_tests = True\n\n\n"
-        "def ask(problem, *, ending: str):\n    return problem.statement + ending\n"
+        "def mine(problem, rollout, program, verdict):\n"
+        "    return 0\n\n\n"
+        "mine.needs_all_tests = True\n\n\n"
+        "def ask(problem, *, ending: str):\n"
+        "    return problem.statement + ending\n"
     )
     asks = {"prompt.style": f"{own}:ask", "prompt.options.ending": "[1]"}
     mistakes: list[tuple[dict[str, str], type[Exception], str]] = [
@@ -470,7 +516,8 @@ class AfterUpdate(TrainerCallback):
     """Calls a function after an update, by number."""
 
     def __init__(self, number: int, act: Callable[[], object]) -> None:
-        self._number, self._act = number, act
+        self._number = number
+        self._act = act
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
         if state.global_step == self._number:
@@ -478,7 +525,9 @@ class AfterUpdate(TrainerCallback):
 
 
 def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path
+    finished: RunDirectory,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
 ) -> None:
     with small_disk(tmp_path / "disk", kib=64 * 1024) as resize:
         run = interrupt(finished, tmp_path / "disk")
@@ -501,9 +550,13 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
 
 
 def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatever_a_kill_left(
-    finished: RunDirectory, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    finished: RunDirectory,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line: all gone after the resume.
+    """Rows and files beyond the last checkpoint, a half-written one, a cut-off line:
+    all gone after the resume.
 
     And our figures are among TRL's in its loggers.
     """
@@ -526,9 +579,12 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
     ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
     furthest = max(float((ours[name] - theirs[name]).abs().max()) for name in theirs)
     assert furthest < 1e-4
-    asked = [[row["problem_id"] for row in rollout_rows(r.rollouts)] for r in (run, finished)]
+    asked = []
+    for r in (run, finished):
+        asked.append([row["problem_id"] for row in rollout_rows(r.rollouts)])
     assert asked[0] == asked[1]
-    rows, evaluations = run.read_metrics(), run.read_evaluations()
+    rows = run.read_metrics()
+    evaluations = run.read_evaluations()
     assert [row["step"] for row in rows] == [1, 2, 3, 4]
     assert [row["step"] for row in evaluations] == [0, 2, 4]
     events = event_accumulator.EventAccumulator(str(tmp_path / "events"))

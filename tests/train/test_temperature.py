@@ -1,4 +1,6 @@
-"""What a step asks and how: problems in order, schedules, the probe's choice, and a declining diversity."""
+"""What a step asks and how: problems in order, schedules, the probe's choice,
+and a declining diversity.
+"""
 
 from collections import Counter
 
@@ -40,10 +42,18 @@ DRASTIC = [point(1.8, 0.24, 0.97), point(2.1, 0.02, 0.99)]
 
 
 @given(
-    st.integers(1, 40), st.integers(1, 12), st.integers(1, 40), st.integers(0, 3), st.integers(1, 9)
+    st.integers(1, 40),
+    st.integers(1, 12),
+    st.integers(1, 40),
+    st.integers(0, 3),
+    st.integers(1, 9),
 )
 def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shorter_one(
-    num_problems: int, num_steps: int, batch: int, seed: int, more: int
+    num_problems: int,
+    num_steps: int,
+    batch: int,
+    seed: int,
+    more: int,
 ) -> None:
     batch = min(batch, num_problems)
     order = order_problems(num_problems, num_steps=num_steps, train_batch_size=batch, seed=seed)
@@ -52,7 +62,10 @@ def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shor
     for start in range(0, len(order), pass_length):
         assert max(Counter(order[start : start + pass_length]).values()) == 1
     longer = order_problems(
-        num_problems, num_steps=num_steps + more, train_batch_size=batch, seed=seed
+        num_problems,
+        num_steps=num_steps + more,
+        train_batch_size=batch,
+        seed=seed,
     )
     assert longer[: len(order)] == order
 
@@ -89,12 +102,15 @@ def test_schedules() -> None:
     ],
 )
 def test_the_probe_chooses_the_papers_temperature_or_says_why_none_fits(
-    points: list[ProbePoint], chosen: float, reasons: list[str]
+    points: list[ProbePoint],
+    chosen: float,
+    reasons: list[str],
 ) -> None:
     choice = choose_temperature(points, PROBED)
     assert choice.temperature == chosen
     told = iter(choice.reasons)
-    assert all(any(reason in line for line in told) for reason in reasons), choice.reasons
+    for reason in reasons:
+        assert any(reason in line for line in told), choice.reasons
 
 
 def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:

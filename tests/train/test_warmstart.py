@@ -13,7 +13,12 @@ from microcoder.train.run.warm import build_micro_checkpoint, orthogonalise
 
 ROOT = Path(__file__).parents[2]
 TINY = WarmStartConfig(
-    hidden_size=32, num_layers=1, vocab_size=400, num_demonstrations=120, num_steps=4, batch_size=16
+    hidden_size=32,
+    num_layers=1,
+    vocab_size=400,
+    num_demonstrations=120,
+    num_steps=4,
+    batch_size=16,
 )
 
 
@@ -78,9 +83,8 @@ def test_chains_are_learnt_with_a_step_a_token(checkpoint: Path) -> None:
     steps = re.findall(r"[+*-]\d", problem.statement)
     assert [token for token in tokenizer.tokenize(problem.statement) if token[0] in "+*-"] == steps
     assert problem.reference
-    assert not [
-        token for token in tokenizer.tokenize(problem.reference) if re.fullmatch(r"[+*-]\d", token)
-    ]
+    for token in tokenizer.tokenize(problem.reference):
+        assert not re.fullmatch(r"[+*-]\d", token)
     for text in ("3+4=7\n```python\nx-- +5 -x2*10\n```\n", "übung → 日本", "\t \n\n"):
         assert tokenizer.decode(tokenizer(text)["input_ids"]) == text
 

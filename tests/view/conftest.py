@@ -17,7 +17,9 @@ from tests.view.parts.viewer_runs import (
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """A headless Chromium, in a window of 1280 x 900; tests that change it are given it back as it was."""
+    """A headless Chromium, in a window of 1280 x 900;
+    tests that change it are given it back as it was.
+    """
     if CHROMIUM is None:
         pytest.skip("no chromium, chromium-browser or google-chrome is installed here")
     with chromium() as browser:
@@ -35,7 +37,9 @@ def page(browser: Browser) -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def shelf(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """`one` and `two` (training), `eval`, `judged.jsonl`, `small` (a corpus), `problems.jsonl`, `submissions.jsonl`."""
+    """`one` and `two` (training), `eval`, `judged.jsonl`, `small` (a corpus), `problems.jsonl`,
+    `submissions.jsonl`.
+    """
     root = tmp_path_factory.mktemp("shelf")
     write_training(root / "one", manifest={"name": "one"})
     write_training(root / "two", manifest={"name": "two"}, seed=1, num_steps=4, is_finished=False)

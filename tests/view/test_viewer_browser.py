@@ -1,4 +1,6 @@
-"""The page in a real browser: what a reader sees, types and hears, and what hostile text does (nothing)."""
+"""The page in a real browser: what a reader sees, types and hears,
+and what hostile text does (nothing).
+"""
 
 import json
 import re
@@ -31,7 +33,10 @@ VIEWS = (
     "#view=rollouts&run=small&at=corpus/0/0",
     "#view=rollouts&run=small&at=corpus/0/1",
 )
-SHOWN = "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot, .rows a, .map td, #differences')"
+SHOWN = (
+    "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot, .rows a, .map "
+    "td, #differences')"
+)
 
 
 @pytest.fixture(scope="module")
@@ -77,7 +82,8 @@ def test_curves_of_several_runs_lie_over_each_other(page: Browser, url: str) -> 
     page.run("document.getElementById('show-0').click()")
     page.wait("location.hash.includes('hide=one')")
     page.wait(
-        f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size === 1"
+        f"new Set([...{first}.querySelectorAll('path')].map((path) => "
+        "path.classList[1])).size === 1"
     )
     page.run("document.getElementById('show-0').click()")
     page.wait("!location.hash.includes('hide')")
@@ -103,22 +109,26 @@ def test_a_chart_is_read_with_the_keyboard_and_leads_to_its_rollouts(
 def test_filters_narrow_the_list_and_the_link_says_so(page: Browser, url: str) -> None:
     page.open(f"{url}#view=rollouts&run=one")
     found(page, 264)
-    page.run("(document.getElementById('filter-verdict').value = '!accepted', "
-             "document.getElementById('filter-verdict').dispatchEvent(new Event('change')))")  # fmt: skip
+    page.run(
+        "(document.getElementById('filter-verdict').value = '!accepted', "
+        "document.getElementById('filter-verdict').dispatchEvent(new Event('change')))"
+    )
     page.wait("location.hash.includes('verdict=%21accepted')")
     page.run("document.getElementById('filter-problem').focus()")
     page.write("train/002")
     page.wait("location.hash.includes('problem=train%2F002')")
     page.wait("document.querySelectorAll('.rows a').length < 32")
     names = page.run(
-        "[...new Set([...document.querySelectorAll('.rows .problem')].map((name) => name.textContent))]"
+        "[...new Set([...document.querySelectorAll('.rows .problem')].map((name) => "
+        "name.textContent))]"
     )
     assert names == ["train/002"]
     verdicts = page.run(
         "[...new Set([...document.querySelectorAll('.rows .verdict')].map((v) => v.textContent))]"
     )
     assert "accepted" not in verdicts
-    before, link = listed(page), page.run("location.href")
+    before = listed(page)
+    link = page.run("location.href")
     page.open(link)
     page.wait("document.querySelectorAll('.rows a').length")
     assert listed(page) == before
@@ -131,7 +141,8 @@ def test_masked_and_truncated_are_filters_and_the_reason_is_shown(page: Browser,
     page.open(f"{url}#view=rollouts&run=one&masked=yes&truncated=yes")
     page.wait("document.querySelector('.rows a')")
     assert page.run(
-        "[...document.querySelectorAll('.rows a')].every((row) => row.textContent.includes('masked'))"
+        "[...document.querySelectorAll('.rows a')].every((row) => "
+        "row.textContent.includes('masked'))"
     )
     page.press("j")
     page.wait("document.getElementById('masked')")
@@ -199,7 +210,8 @@ def test_a_link_to_a_sample_opens_it_and_back_goes_back_and_one_that_names_nothi
     page.wait("document.querySelector('.rows a')")
     page.run("document.querySelectorAll('.rows a')[3].click()")
     page.wait("document.getElementById('copy')")
-    title, link = page.text("#sample-title"), page.run("location.href")
+    title = page.text("#sample-title")
+    link = page.run("location.href")
     page.run("history.back()")
     page.wait("!document.getElementById('copy')")
     page.open(link)
@@ -223,10 +235,9 @@ def test_the_overview_is_what_the_report_says(page: Browser, url: str, shelf: Pa
         sections = page.run("[...document.querySelectorAll('section.report')].map((one) => one.id)")
         assert sections == ["arms", "before-after"]
         assert page.text("#headline").startswith(" → ".join(told["headline"]["figures"]))
-        rows = [
-            [cell if isinstance(cell, str) else cell[0] for cell in row]
-            for row in told["tables"][1]["rows"]
-        ]
+        rows = []
+        for row in told["tables"][1]["rows"]:
+            rows.append([cell if isinstance(cell, str) else cell[0] for cell in row])
         assert page.texts("#before-after td") == [cell for row in rows for cell in row]
         texts.append(page.texts("section.report"))
     assert texts[0] == texts[1]
@@ -279,11 +290,15 @@ def test_hostile_text_is_text(page: Browser, tmp_path: Path, is_bundle: bool) ->
     assert page.text("#sample-title") == page.run(f"viewer.page.shown({json.dumps(HOSTILE)})")
     assert "\\u202e␛[31m␀" in page.text("#sample-title")
     home = base.removesuffix("index.html")
-    assert all(address.startswith(home) for address in asked), asked
+    for address in asked:
+        assert address.startswith(home), asked
 
 
 def test_a_bundle_from_disk_shows_what_the_server_shows(
-    page: Browser, url: str, shelf: Path, tmp_path: Path
+    page: Browser,
+    url: str,
+    shelf: Path,
+    tmp_path: Path,
 ) -> None:
     collection = open_collection(
         [shelf / "one", shelf / "eval"], problem_files=[shelf / "problems.jsonl"]
@@ -304,7 +319,8 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(
             if "at=" in part:
                 page.wait("document.getElementById('copy')")
                 page.wait(
-                    "![...document.querySelectorAll('.test[open]')].some((test) => !test.querySelector('.panes'))"
+                    "![...document.querySelectorAll('.test[open]')].some((test) => "
+                    "!test.querySelector('.panes'))"
                 )
             places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
             place = next(
@@ -329,7 +345,10 @@ NAMED = {
 
 @pytest.mark.parametrize(("width", "theme"), [(390, "light"), (1280, "dark")])
 def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_has_a_name(
-    page: Browser, url: str, width: int, theme: str
+    page: Browser,
+    url: str,
+    width: int,
+    theme: str,
 ) -> None:
     page.look(width=width, theme=theme)
     targets = "[...document.querySelectorAll('a:not(.skip), button, select, input, summary')]"
@@ -341,11 +360,10 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
         assert page.run(f"Math.min(...{sizes}.map(({{ height }}) => height))") >= 23.5, part
         assert axe_violations(page) == [], part
         nodes = page.devtools.send("Accessibility.getFullAXTree")["nodes"]
-        used = [
-            node
-            for node in nodes
-            if node.get("role", {}).get("value") in NAMED and not node["ignored"]
-        ]
+        used = []
+        for node in nodes:
+            if node.get("role", {}).get("value") in NAMED and not node["ignored"]:
+                used.append(node)
         assert len(used) > 5
         assert [node["role"] for node in used if not node.get("name", {}).get("value")] == []
     paper = page.run("getComputedStyle(document.body).backgroundColor")

@@ -1,4 +1,6 @@
-"""What the page computes and draws from the columns, in a real browser: filters, searches, problems, comparisons."""
+"""What the page computes and draws from the columns, in a real browser: filters, searches,
+problems, comparisons.
+"""
 
 import base64
 import json
@@ -37,7 +39,10 @@ def choose(page: Browser, name: str, value: str) -> None:
 def decoded(rows: list[Row]) -> str:
     """An expression of the page's: the index of these rows."""
     pack = base64.b64encode(index_of(rows).pack()).decode()
-    return f"viewer.columns.decode(Uint8Array.from(atob('{pack}'), (letter) => letter.charCodeAt(0)).buffer)"
+    return (
+        f"viewer.columns.decode(Uint8Array.from(atob('{pack}'), (letter) => "
+        "letter.charCodeAt(0)).buffer)"
+    )
 
 
 @pytest.fixture
@@ -64,18 +69,22 @@ SELECTIONS: list[tuple[dict[str, str], list[str]]] = [
     ({"verdict": "unheard_of"}, []),
     ({"truncated": "yes"}, ["train/1/2"]),
     ({"masked": "yes"}, ["train/1/2"]),
-    ({"masked": "no", "truncated": "no", "split": "train", "verdict": "!accepted"}, ["train/12/0", "train/1/1"]),
+    (
+        {"masked": "no", "truncated": "no", "split": "train", "verdict": "!accepted"},
+        ["train/12/0", "train/1/1"],
+    ),
     ({"tier": "hard"}, ["train/12/0"]),
     ({"only": "disagree"}, ["train/1/1"]),
     ({"only": "flipped"}, ["train/12/0"]),
-]  # fmt: skip
+]
 
 
 def test_a_query_selects_and_one_that_makes_no_sense_is_refused(columns: Browser) -> None:
     names = "viewer.columns.record(index, place).id"
     for words, ids in SELECTIONS:
         found = columns.run(
-            f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) => {names})"
+            f"Array.from(viewer.columns.select(index, {json.dumps(words)}, null), (place) "
+            f"=> {names})"
         )
         assert found == ids, words
     for words in ({"step": "1-"}, {"step": "x"}, {"order": "random"}):
@@ -111,16 +120,24 @@ def test_problems_are_on_the_lists_that_they_belong_to(page: Browser, url: str) 
         "always": "aaaa",
     }
     words = {"a": "accepted", "w": "wrong_answer"}
-    rows = [
-        {"split": "heldout", "step": step, "row": row, "problem_id": name, "verdict": words[letter]}
-        for step in range(4)
-        for row, (name, letters) in enumerate(outcomes.items())
-        for letter in letters[step]
-    ]
+    rows = []
+    for step in range(4):
+        for row, (name, letters) in enumerate(outcomes.items()):
+            for letter in letters[step]:
+                rows.append(
+                    {
+                        "split": "heldout",
+                        "step": step,
+                        "row": row,
+                        "problem_id": name,
+                        "verdict": words[letter],
+                    }
+                )
     page.open(url)
     lists = page.run(
         f"viewer.columns.problems({decoded(rows)}, "
-        "'heldout').map(({id, on, flips}) => [id, flips, ...Object.keys(on).filter((name) => on[name]).sort()])"
+        "'heldout').map(({id, on, flips}) => [id, flips, ...Object.keys(on).filter((name) "
+        "=> on[name]).sort()])"
     )
     assert lists == [
         ["learnt", 1, "flipped", "learnt"],
@@ -139,10 +156,12 @@ def test_a_search_narrows_the_list_and_marks_what_it_found(page: Browser, url: s
     page.write("map(int")
     page.wait("location.hash.includes('text=map%28int')")
     page.wait(
-        "![...document.querySelectorAll('.rows .verdict')].some((v) => v.textContent !== 'accepted')"
+        "![...document.querySelectorAll('.rows .verdict')].some((v) => v.textContent !== "
+        "'accepted')"
     )
     assert page.run(
-        "[...document.querySelectorAll('.rows .verdict')].every((v) => v.textContent === 'accepted')"
+        "[...document.querySelectorAll('.rows .verdict')].every((v) => v.textContent === "
+        "'accepted')"
     )
     page.run("document.querySelector('.rows a').click()")
     page.wait("document.getElementById('copy')")
@@ -232,7 +251,8 @@ def test_statements_and_programs_are_drawn(page: Browser, tmp_path: Path) -> Non
     assert page.text(".prose li") == "one"
     assert page.text(".prose pre") == "raw <b>"
     kinds = page.run(
-        "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, s.textContent])"
+        "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, "
+        "s.textContent])"
     )
     assert ["code-word", "def"] in kinds
     assert ["code-comment", "# twice"] in kinds

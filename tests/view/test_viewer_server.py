@@ -1,4 +1,6 @@
-"""The local server: what it answers, and to whom it does not; searches in texts; the folder that needs no server."""
+"""The local server: what it answers, and to whom it does not; searches in texts;
+the folder that needs no server.
+"""
 
 import base64
 import http.client
@@ -37,7 +39,9 @@ def ask(
 ) -> tuple[int, Any, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     connection.request(
-        method, path, headers={name.replace("_", "-"): value for name, value in headers.items()}
+        method,
+        path,
+        headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
     answer = connection.getresponse()
     body = answer.read().decode()
@@ -128,14 +132,26 @@ def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:
 
 
 TEXTS: list[dict[str, str | None]] = [
-    {"prompt": "Add two Numbers", "response": "def f(self):\n    return 1", "program": None, "errors": ""},
-    {"prompt": "Add two Numbers", "response": "naïve café 🙂 (a+b)", "program": "x = 1", "errors": "expected '3'"},
+    {
+        "prompt": "Add two Numbers",
+        "response": ("def f(self):\n    return 1"),
+        "program": None,
+        "errors": "",
+    },
+    {
+        "prompt": "Add two Numbers",
+        "response": "naïve café 🙂 (a+b)",
+        "program": "x = 1",
+        "errors": "expected '3'",
+    },
     {"prompt": "other", "response": None, "program": "", "errors": "expected 3"},
-]  # fmt: skip
+]
 
 
 def part(rows: list[dict[str, str | None]]) -> IndexPart:
-    texts = {name: pa.array([row[name] for row in rows], pa.string()) for name in rows[0]}
+    texts = {}
+    for name in rows[0]:
+        texts[name] = pa.array([row[name] for row in rows], pa.string())
     texts["prompt"] = texts["prompt"].dictionary_encode()
     return IndexPart(len(rows), lambda: texts)
 
@@ -195,11 +211,11 @@ def test_a_bundle_is_replaced_but_nothing_else_is(shelf: Path, tmp_path: Path) -
 
 
 def files_of(folder: Path) -> dict[str, bytes]:
-    return {
-        str(path.relative_to(folder)): path.read_bytes()
-        for path in folder.rglob("*")
-        if path.is_file()
-    }
+    files = {}
+    for path in folder.rglob("*"):
+        if path.is_file():
+            files[str(path.relative_to(folder))] = path.read_bytes()
+    return files
 
 
 def test_a_report_is_a_bundle_and_is_the_same_wherever_the_run_lies(tmp_path: Path) -> None:

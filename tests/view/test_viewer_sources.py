@@ -35,7 +35,11 @@ def look_always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def ids(collection: Collection, run: str, split: str = "") -> list[str]:
-    return [row["id"] for row in records_of(collection, run) if row["split"] == split or not split]
+    found_ids = []
+    for row in records_of(collection, run):
+        if row["split"] == split or not split:
+            found_ids.append(row["id"])
+    return found_ids
 
 
 def test_a_declared_metric_stands_in_the_page_in_the_terminals_line_and_in_studies(
@@ -101,7 +105,8 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".jsonl", ".jsonl.gz", ".parquet"])
 def test_a_rollout_has_texts_and_tests(shelf: Path, tmp_path: Path, suffix: str) -> None:
-    file, lines = tmp_path / f"p{suffix}", (shelf / "problems.jsonl").read_bytes()
+    file = tmp_path / f"p{suffix}"
+    lines = (shelf / "problems.jsonl").read_bytes()
     if suffix == ".parquet":
         write_parquet(file, list(map(json.loads, lines.splitlines())))
     else:

@@ -1,4 +1,6 @@
-"""A test is shown beside a rollout only where the model saw its statement; else the page says why not."""
+"""A test is shown beside a rollout only where the model saw its statement;
+else the page says why not.
+"""
 
 import json
 from collections.abc import Callable, Sequence
@@ -39,11 +41,15 @@ UNEQUAL_TIERS = {
     "heldout_tiers": ["easy", "medium", "hard"],
     "styles": ["stdin", "function"],
 }
-"""A world whose held-out problems are of other tiers than those that are trained on, as the demo's are."""
+"""A world whose held-out problems are of other tiers than those that are trained on,
+as the demo's are.
+"""
 
 
 def answer_problems(run: Path, problems: Sequence[Problem], *, step: int, is_heldout: bool) -> None:
-    """Write one rollout for each problem, with the prompt of a chat template around its statement."""
+    """Write one rollout for each problem, with the prompt of a chat template around its
+    statement.
+    """
     place = RunDirectory(run)
     path = place.evaluation_file(step) if is_heldout else place.rollout_file(step)
     sample = read_rollouts(path)[0]
@@ -56,7 +62,9 @@ def answer_problems(run: Path, problems: Sequence[Problem], *, step: int, is_hel
 
 
 def write_generated(root: Path, problems: Row) -> tuple[Path, list[Problem]]:
-    """Write a run on a generated world, whose rollouts answer the problems that training was given."""
+    """Write a run on a generated world, whose rollouts answer the problems that
+    training was given.
+    """
     config = {"problems": problems, "prompt": {"style": "bare"}}
     options = {"num_steps": 1, "evaluate_every": 1, "manifest": {"config": config}}
     run = write_training(root, **options)
@@ -71,7 +79,10 @@ def write_generated(root: Path, problems: Row) -> tuple[Path, list[Problem]]:
 def test_every_generated_problem_shows_its_own_tests(
     tmp_path: Path, missing: tuple[str, ...]
 ) -> None:
-    problems = {key: value for key, value in UNEQUAL_TIERS.items() if key not in missing}
+    problems = {}
+    for key, value in UNEQUAL_TIERS.items():
+        if key not in missing:
+            problems[key] = value
     run, asked = write_generated(tmp_path / "run", problems)
     collection = open_collection([run])
     assert len(asked) == 20
@@ -138,10 +149,15 @@ CHANGES = [
 
 @pytest.mark.parametrize("is_named", [False, True], ids=["by the run's config", "by --problems"])
 @pytest.mark.parametrize(
-    ("change", "why"), CHANGES, ids=lambda value: getattr(value, "__name__", "")
+    ("change", "why"),
+    CHANGES,
+    ids=lambda value: getattr(value, "__name__", ""),
 )
 def test_a_problem_file_that_changed_after_the_run_says_so(
-    tmp_path: Path, change: Callable[[Row], Row], why: str, is_named: bool
+    tmp_path: Path,
+    change: Callable[[Row], Row],
+    why: str,
+    is_named: bool,
 ) -> None:
     file = write_problems(tmp_path / "problems.jsonl")
     rows = list(map(json.loads, file.read_text().splitlines()))
@@ -169,13 +185,12 @@ def test_tests_that_changed_under_the_same_statement_are_shown_with_a_word_on_it
 ) -> None:
     file = write_problems(tmp_path / "problems.jsonl")
     rows = list(map(json.loads, file.read_text().splitlines()))
-    splits = {
-        split: [r for r in rows if r["id"].startswith(split)] for split in ("train", "heldout")
-    }
-    paths = {
-        split: str(write_lines(tmp_path / f"{split}.jsonl", found))
-        for split, found in splits.items()
-    }
+    splits = {}
+    for split in ("train", "heldout"):
+        splits[split] = [r for r in rows if r["id"].startswith(split)]
+    paths = {}
+    for split, found in splits.items():
+        paths[split] = str(write_lines(tmp_path / f"{split}.jsonl", found))
     config = {
         "model": {"kind": "micro"},
         "problems": {"kind": "files", **paths},
@@ -189,9 +204,9 @@ def test_tests_that_changed_under_the_same_statement_are_shown_with_a_word_on_it
     shown = show_test(open_collection([run]), words)
     assert shown["is_known"] is True
     assert shown["origin"] == "train.jsonl"
-    changed = [
-        {**row, "tests": [{**test, "output": "4\n"} for test in row["tests"]]} for row in rows
-    ]
+    changed = []
+    for row in rows:
+        changed.append({**row, "tests": [{**test, "output": "4\n"} for test in row["tests"]]})
     write_lines(Path(paths["train"]), changed[:6])
     shown = show_test(open_collection([run]), words)
     assert shown["is_known"]
@@ -213,7 +228,8 @@ def test_a_statement_is_known_again_in_every_style_of_prompt(tmp_path: Path) -> 
         made = build_asker(PromptConfig.model_validate(style))(problem).text
         prompt = f"<|im_start|>user\n{made.strip()}<|im_end|>"
         assert is_asked_by(prompt, asked, style=style, frame=None)
-    # A style of the user's own is not run: its text may add to the statement, and may not leave it out.
+    # A style of the user's own is not run: its text may add to the statement,
+    # and may not leave it out.
     own = {"style": "own.py:ask"}
     assert is_asked_by("Please: Add two numbers. Thanks.", asked, style=own, frame=None)
     assert not is_asked_by("Please: Add numbers. Thanks.", asked, style=own, frame=None)

@@ -1,7 +1,8 @@
-"""Benchmark problems in disguise, and near misses, written by hand: stories, paraphrases, translations, other formats.
+"""Benchmark problems in disguise, and near misses, written by hand: stories, paraphrases,
+translations, other formats.
 
-They are in `planted.jsonl`, one a line, their words and programs CC0. The first 59 and 34 are those that thresholds and
-rules were chosen on.
+They are in `planted.jsonl`, one a line, their words and programs CC0.
+The first 59 and 34 are those that thresholds and rules were chosen on.
 """
 
 import contextlib
@@ -66,7 +67,8 @@ def _test(code: str, given: Any) -> TestCase:
         return TestCase(input=given, output=printed.getvalue())
     exec(code, names)
     return TestCase(
-        input="\n".join(map(json.dumps, given)), output=json.dumps(names["solve"](*given))
+        input="\n".join(map(json.dumps, given)),
+        output=json.dumps(names["solve"](*given)),
     )
 
 

@@ -1,4 +1,6 @@
-"""Problems are known by what their programs compute, whatever they are told like; real programs in a real sandbox."""
+"""Problems are known by what their programs compute, whatever they are told like;
+real programs in a real sandbox.
+"""
 
 from pathlib import Path
 
@@ -43,8 +45,12 @@ TOTALS = problem(
     ("[2, -2, 9]", "[2, 0, 9]"),
 )
 MILLER = "n = int(input())\nt = 0\nfor x in map(int, input().split()):\n    t += x\n    print(t)"
-SACKS = (("3\n4 5 6\n", "4\n9\n15\n"), ("2\n10 1\n", "10\n11\n"), ("4\n1 1 2 8\n", "1\n2\n4\n12\n"),
-         ("3\n7 7 30\n", "7\n14\n44\n"))  # fmt: skip
+SACKS = (
+    ("3\n4 5 6\n", "4\n9\n15\n"),
+    ("2\n10 1\n", "10\n11\n"),
+    ("4\n1 1 2 8\n", "1\n2\n4\n12\n"),
+    ("3\n7 7 30\n", "7\n14\n44\n"),
+)
 
 
 @pytest.mark.parametrize("solved", [True, False], ids=["with its program", "tests alone"])
@@ -52,7 +58,9 @@ def test_a_story_with_another_input_format_is_found_and_the_reason_said(
     judge: Judge, solved: bool
 ) -> None:
     (hit,) = find_behaviour(
-        problem(MILLER, *SACKS, solved=solved), index_behaviour([TOTALS]), judge
+        problem(MILLER, *SACKS, solved=solved),
+        index_behaviour([TOTALS]),
+        judge,
     )
     assert hit.problem_id == "bench/1"
     assert hit.by == "behaviour"
@@ -73,13 +81,24 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
     judge: Judge,
 ) -> None:
     positives = problem(
-        "def f(v):\n    return sum(x for x in v if x % 100)", ("[1, 2, 3]", "6"), ("[50, 60]", "110"), ("[7]", "7"),
-        ("[12, 13]", "25"), ("[99, 1]", "100"), ("[40, 41]", "81"),
-    )  # fmt: skip
+        ("def f(v):\n    return sum(x for x in v if x % 100)"),
+        ("[1, 2, 3]", "6"),
+        ("[50, 60]", "110"),
+        ("[7]", "7"),
+        ("[12, 13]", "25"),
+        ("[99, 1]", "100"),
+        ("[40, 41]", "81"),
+    )
     total = problem(
-        "n = int(input())\nprint(sum(map(int, input().split())) if n < 3 else max(map(int, input().split())))",
-        ("2\n30 21\n", "51\n"), ("2\n11 88\n", "99\n"), ("2\n60 47\n", "107\n"), ("2\n300 1\n", "301\n"),
-    )  # fmt: skip
+        (
+            "n = int(input())\n"
+            "print(sum(map(int, input().split())) if n < 3 else max(map(int, input().split())))"
+        ),
+        (("2\n30 21\n"), "51\n"),
+        (("2\n11 88\n"), "99\n"),
+        (("2\n60 47\n"), "107\n"),
+        (("2\n300 1\n"), "301\n"),
+    )
     assert find_behaviour(total, index_behaviour([positives]), judge) == []
 
 
@@ -101,7 +120,9 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judg
         (8, 3),
     ]
     pairs += [(3 * a, b + 1) for a, b in pairs]
-    tests = [(f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n") for a, b in pairs]
+    tests = []
+    for a, b in pairs:
+        tests.append((f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n"))
     index = index_behaviour([problem(code, *shown)])
     (hit,) = find_behaviour(problem("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
@@ -130,9 +151,18 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
 
 
 def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(judge: Judge) -> None:
-    fills = "n = int(input())\nheld = bytearray(n)\nheld[::4096] = b'x' * len(held[::4096])\nprint(len(held))"
+    fills = (
+        "n = int(input())\n"
+        "held = bytearray(n)\n"
+        "held[::4096] = b'x' * len(held[::4096])\n"
+        "print(len(held))"
+    )
     # A large stack, asked for by habit, takes nothing of it.
-    deep = "import threading\nthreading.stack_size(1 << 29)\none = threading.Thread(target=lambda: print(input()))\n"
+    deep = (
+        "import threading\n"
+        "threading.stack_size(1 << 29)\n"
+        "one = threading.Thread(target=lambda: print(input()))\n"
+    )
     runs = [
         ProgramRun(fills, "", ("100000000\n", "700000000\n", "3\n")),
         ProgramRun(deep + "one.start()\none.join()", "", ("a\n",)),

@@ -1,4 +1,6 @@
-"""HumanEval and MBPP: their references pass, wrong answers fail, and an answer cannot say itself that it is right."""
+"""HumanEval and MBPP: their references pass, wrong answers fail,
+and an answer cannot say itself that it is right.
+"""
 
 import ast
 import gzip
@@ -102,17 +104,33 @@ def test_right_and_wrong_answers_are_told_apart(judge: Ask, tmp_path: Path) -> N
 
 FORGERIES = {
     "equal to everything": (
-        "class Yes(int):\n    def __eq__(self, other): return True\n    def __sub__(self, other): return 0\n"
-        "    __hash__ = None\ndef half(x): return Yes(99)"
+        "class Yes(int):\n"
+        "    def __eq__(self, other): return True\n"
+        "    def __sub__(self, other): return 0\n"
+        "    __hash__ = None\n"
+        "def half(x): return Yes(99)"
     ),
-    "an object": "class Yes:\n    def __eq__(self, other): return True\n    __hash__ = None\ndef half(x): return Yes()",
+    "an object": (
+        "class Yes:\n"
+        "    def __eq__(self, other): return True\n"
+        "    __hash__ = None\n"
+        "def half(x): return Yes()"
+    ),
     "leaves at once": "import os\nos._exit(0)",
     "ends early": "import sys\nsys.exit(0)",
-    "writes its own results": "import os\nos.write(1, b'\\n\\x1eresults [0, 0, 0, 0]\\n')\nos._exit(0)",
+    "writes its own results": (
+        "import os\nos.write(1, b'\\n\\x1eresults [0, 0, 0, 0]\\n')\nos._exit(0)"
+    ),
     "writes no values": "import os\nos.write(1, b'\\n\\x1eresults {\\n')\nos._exit(0)",
-    "takes over the caller": "import __main__\n__main__.encode = lambda *a: True\ndef half(x): return x",
-    "no assertions": "import builtins\nbuiltins.AssertionError = ZeroDivisionError\ndef half(x): return 0",
-    "reads what is asked": "import sys, json\ndef half(x): return sys._getframe(1).f_locals.get('expected', 77)",
+    "takes over the caller": (
+        "import __main__\n__main__.encode = lambda *a: True\ndef half(x): return x"
+    ),
+    "no assertions": (
+        "import builtins\nbuiltins.AssertionError = ZeroDivisionError\ndef half(x): return 0"
+    ),
+    "reads what is asked": (
+        "import sys, json\ndef half(x): return sys._getframe(1).f_locals.get('expected', 77)"
+    ),
 }
 
 
@@ -132,9 +150,18 @@ def test_a_test_that_loops_is_run_whole_over_what_was_returned(judge: Ask, tmp_p
     assert [json.loads(test.input).keys() for test in question.load().tests] == [
         {"replay", "entry"}
     ]
-    uses_chance = "import random\ndef half(x):\n    random.random()\n    print('thinking', x)\n    return x / 2"
+    uses_chance = (
+        "import random\n"
+        "def half(x):\n"
+        "    random.random()\n"
+        "    print('thinking', x)\n"
+        "    return x / 2"
+    )
     verdicts = judge(
-        question, "def half(x): return x / 2", uses_chance, "def half(x): return x // 2"
+        question,
+        "def half(x): return x / 2",
+        uses_chance,
+        "def half(x): return x // 2",
     )
     assert [verdict.is_accepted for verdict in verdicts] == [True, True, False]
 
@@ -143,7 +170,9 @@ def test_plus_inputs_are_judged_by_the_reference(judge: Ask, tmp_path: Path) -> 
     question = humaneval(tmp_path, plus=PLUS)
     assert len(question.load().tests) == 3
     verdicts = judge(
-        question, "def half(x): return x / 2", "def half(x): return x / 2 if x < 6 else 0"
+        question,
+        "def half(x): return x / 2",
+        "def half(x): return x / 2 if x < 6 else 0",
     )
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     assert verdicts[1].tests_passed == 2
@@ -161,22 +190,23 @@ def test_mbpp_takes_tuples_setup_and_what_the_reference_imports(judge: Ask, tmp_
     assert question.problem.fn_name == "swap"
     assert len(question.examples) == 2
     verdicts = judge(
-        question, "import sys\ndef swap(p): return p[::-1]", "def swap(p): return list(p[::-1])"
+        question,
+        "import sys\ndef swap(p): return p[::-1]",
+        "def swap(p): return list(p[::-1])",
     )
     assert [verdict.is_accepted for verdict in verdicts] == [True, False]
     with pytest.raises(DataError, match="none of the 1 problems is selected"):
         Mbpp(
-            kind="mbpp", path=write_rows(tmp_path / "rest.jsonl", [MBPP | {"task_id": 601}])
+            kind="mbpp",
+            path=write_rows(tmp_path / "rest.jsonl", [MBPP | {"task_id": 601}]),
         ).read()
 
 
 def test_mbpp_plus_inputs_are_tuples_where_the_assertions_say_so(
     judge: Ask, tmp_path: Path
 ) -> None:
-    path, plus = (
-        write_rows(tmp_path / "mbpp.jsonl", [MBPP]),
-        write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS]),
-    )
+    path = write_rows(tmp_path / "mbpp.jsonl", [MBPP])
+    plus = write_rows(tmp_path / "plus.jsonl", [MBPP_PLUS])
     (question,) = Mbpp(kind="mbpp", path=path, plus=plus).read()
     (verdict,) = judge(question, "def swap(p):\n    assert type(p) is tuple\n    return p[1], p[0]")
     assert verdict.is_accepted
@@ -200,7 +230,9 @@ def test_broken_rows_are_refused(tmp_path: Path, changes: dict[str, Any], why: s
     ("archive", "every"), [("humaneval", 4), ("mbpp", 40), ("leetcodedataset", 76)]
 )
 def test_references_of_real_rows_are_accepted_and_stubs_are_not(
-    archive: str, every: int, tmp_path: Path
+    archive: str,
+    every: int,
+    tmp_path: Path,
 ) -> None:
     unpack(find_archive(archive), tmp_path / archive, aside=tmp_path)
     (path,) = (tmp_path / archive).rglob(FILES[archive])
@@ -209,12 +241,13 @@ def test_references_of_real_rows_are_accepted_and_stubs_are_not(
     ).splitlines()
     rows = [json.loads(line) for line in lines][::every]
     problems = [read_problem(row) for row in rows]
-    references = [
-        f"{row['prompt']}\n\n{row['completion']}"
-        if archive == "leetcodedataset"
-        else str(problem.reference)
-        for row, problem in zip(rows, problems, strict=True)
-    ]
+    references = []
+    for row, problem in zip(rows, problems, strict=True):
+        references.append(
+            f"{row['prompt']}\n\n{row['completion']}"
+            if archive == "leetcodedataset"
+            else str(problem.reference)
+        )
     stubs = [Program(f"def {problem.fn_name}(*a, **k): pass") for problem in problems[::4]]
     with Judge(stop="first_failure") as judging:
         right = judging.judge([Program(code) for code in references], problems)

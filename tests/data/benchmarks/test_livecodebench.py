@@ -1,4 +1,6 @@
-"""LiveCodeBench files as published: read whole, selected, refused where broken; nothing of them is executed."""
+"""LiveCodeBench files as published: read whole, selected, refused where broken;
+nothing of them is executed.
+"""
 
 import json
 from datetime import datetime
@@ -102,7 +104,9 @@ def test_a_release_is_read_from_a_folder(tmp_path: Path) -> None:
     ],
 )
 def test_a_broken_row_is_refused_by_file_and_line(
-    tmp_path: Path, row: dict[str, Any], why: str
+    tmp_path: Path,
+    row: dict[str, Any],
+    why: str,
 ) -> None:
     path = write_rows(tmp_path / "test.jsonl", [make_row("fine"), row])
     with pytest.raises(DataError, match=rf"test\.jsonl line 2: .*{why}"):

@@ -21,10 +21,15 @@ def members(archive: str, wanted: str) -> dict[str, bytes]:
     """The files of an archive whose whole name matches."""
     pattern = re.compile(wanted)
     with tarfile.open(find_archive(archive)) as files:
-        found = {
-            m.name: files.extractfile(m) for m in files if m.isfile() and pattern.fullmatch(m.name)
-        }
-        return {name: file.read() for name, file in found.items() if file is not None}
+        found = {}
+        for m in files:
+            if m.isfile() and pattern.fullmatch(m.name):
+                found[m.name] = files.extractfile(m)
+        contents = {}
+        for name, file in found.items():
+            if file is not None:
+                contents[name] = file.read()
+        return contents
 
 
 def rows(content: bytes) -> Iterator[Any]:
@@ -71,9 +76,11 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
 
 @cache
 def kodsport(every: int = 14) -> tuple[Candidate, ...]:
-    """One candidate a statement, in Swedish and English, with its samples as tests; of every fourteenth statement.
+    """One candidate a statement, in Swedish and English, with its samples as tests;
+    of every fourteenth statement.
 
-    A process of pandoc reads each: all of them took half a minute of CPU time. Collecting reads every package.
+    A process of pandoc reads each: all of them took half a minute of CPU time.
+    Collecting reads every package.
     """
     found = members(
         "kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))"
@@ -81,14 +88,14 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
     problems = []
     for name in [name for name in found if name.endswith(".tex")][::every]:
         folder = name.rpartition("/problem_statement/")[0]
-        samples = [
-            other
-            for other in found
-            if other.startswith(f"{folder}/data/sample/") and other.endswith(".in")
-        ]
+        samples = []
+        for other in found:
+            if other.startswith(f"{folder}/data/sample/") and other.endswith(".in"):
+                samples.append(other)
         tests = tuple(
             TestCase(
-                input=found[one].decode(), output=found[one.removesuffix(".in") + ".ans"].decode()
+                input=found[one].decode(),
+                output=found[one.removesuffix(".in") + ".ans"].decode(),
             )
             for one in sorted(samples)
             if one.removesuffix(".in") + ".ans" in found
@@ -97,7 +104,11 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
         text = found[name].decode(errors="replace")
         problems.append(
             make(
-                f"kodsport/{name}", text, platform="kattis", tests=tests, natural_language=language
+                f"kodsport/{name}",
+                text,
+                platform="kattis",
+                tests=tests,
+                natural_language=language,
             )
         )
     return tuple(problems)

@@ -18,8 +18,10 @@ RAW = Candidate(
     dataset="set",
     title="A &amp; B",
     statement_found=(
-        "<p>Print the sum of <b>two</b> numbers, each at most 10<sup>9</sup>.</p><h3>Input</h3><p>Two numbers a and b "
-        "(1 &le; a, b &le; 10<sup>9</sup>).</p><h3>Output</h3><p>One number.</p><h3>Sample Input</h3><pre>1 2</pre>"
+        "<p>Print the sum of <b>two</b> numbers, each at most "
+        "10<sup>9</sup>.</p><h3>Input</h3><p>Two numbers a and b "
+        "(1 &le; a, b &le; 10<sup>9</sup>).</p><h3>Output</h3><p>One number.</p><h3>Sample "
+        "Input</h3><pre>1 2</pre>"
         "<h3>Sample Output</h3><pre>3</pre>"
     ),
     tests=(
@@ -34,8 +36,20 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
     done = process(RAW)
     assert isinstance(done, Candidate)
     assert done.statement == (
-        "Print the sum of **two** numbers, each at most 10^9.\n\n## Input\n\nTwo numbers a and b (1 ≤ a, b ≤ 10^9).\n\n"
-        "## Output\n\nOne number.\n\n## Example 1\n\nInput:\n\n```\n1 2\n```\n\nOutput:\n\n```\n3\n```\n"
+        "Print the sum of **two** numbers, each at most 10^9.\n\n"
+        "## Input\n\n"
+        "Two numbers a and b (1 ≤ a, b ≤ 10^9).\n\n"
+        "## Output\n\n"
+        "One number.\n\n"
+        "## Example 1\n\n"
+        "Input:\n\n"
+        "```\n"
+        "1 2\n"
+        "```\n\n"
+        "Output:\n\n"
+        "```\n"
+        "3\n"
+        "```\n"
     )
     assert done.statement_found == RAW.statement_found
     assert done.title == "A & B"
@@ -43,8 +57,11 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
     assert done.flags == ()
     assert [test.input for test in done.tests] == ["1 2\n", "5 5\n"]
     assert {line.step for line in done.lineage} == {
-        "clean/2", "arrange_sections/1", "normalise_tests/2", "identify_language/1"
-    }  # fmt: skip
+        "clean/2",
+        "arrange_sections/1",
+        "normalise_tests/2",
+        "identify_language/1",
+    }
     assert process(done) == done
 
 
@@ -86,15 +103,18 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
         (" 4 5", "9 \n"),
         groups=("sample/", "a", "b"),
     )
-    # Two outputs for one input are kept where a program decides; an empty last line of an input stays.
+    # Two outputs for one input are kept where a program decides;
+    # an empty last line of an input stays.
     two = normalised(("1", "2"), ("1\n", "3"), checker=DECIDES)
     empty = normalised(("1 500\r\n\r\n", "0\n\n"), ("\n", "0"))
     # Arguments are JSON, written in one way.
     called = normalised(('[1,2]\n"a"', "true"), ("[1,", "3"), fn_name="f")
     for found, said, *left in (
-        (grouped, "1 repeated", ("1 2\n", "3\n"), (" 4 5\n", "9 \n")), (empty, "", ("1 500\n\n", "0\n"), ("\n", "0\n")),
-        (two, "1 conflicting", ("1\n", "2\n"), ("1\n", "3\n")), (called, "1 broken", ('[1, 2]\n"a"', "true")),
-    ):  # fmt: skip
+        (grouped, "1 repeated", ("1 2\n", "3\n"), (" 4 5\n", "9 \n")),
+        (empty, "", ("1 500\n\n", "0\n"), ("\n", "0\n")),
+        (two, "1 conflicting", ("1\n", "2\n"), ("1\n", "3\n")),
+        (called, "1 broken", (('[1, 2]\n"a"'), "true")),
+    ):
         assert isinstance(found, Candidate)
         assert found.tests == pairs(*left)
         assert found.lineage[-1].detail == said
@@ -123,14 +143,26 @@ def candidate(statement: str, output: str, **fields: object) -> Candidate:
     ("statement", "output", "lists"),
     [
         ("You may return the answer in any order.", "[[1, 2], [3]]", "outermost"),
-        ("Return an array of size two containing the two numbers (in any order).", "[3, 4]", "outermost"),
-        ("Note that the integers in the lists may be returned in any order.", "[[1, 3], [4, 6]]", "inner"),
+        (
+            "Return an array of size two containing the two numbers (in any order).",
+            "[3, 4]",
+            "outermost",
+        ),
+        (
+            "Note that the integers in the lists may be returned in any order.",
+            "[[1, 3], [4, 6]]",
+            "inner",
+        ),
         ("Return the answer in any arbitrary order.", "[1, 2]", "outermost"),
         ("Return the list in arbitrary order.", "[1, 2]", "outermost"),
         ("The order of the output does not matter.", "[1, 2]", "outermost"),
         ("The order that the days are returned in does not matter.", "[1, 2]", "outermost"),
         ("The order of elements in the result doesn't matter.", "[1, 2]", "outermost"),
-        ("The order of the output and the order of the triplets does not matter.", "[[1, 2]]", "all"),
+        (
+            "The order of the output and the order of the triplets does not matter.",
+            "[[1, 2]]",
+            "all",
+        ),
         ("The order of a and b does not matter.", "[1, 2]", None),
         ("The deck is in the order [17, 13] (this order does not matter).", "[1, 2]", None),
         ("Operate in any arbitrary order. Return the array.", "[1, 2]", None),
@@ -139,7 +171,7 @@ def candidate(statement: str, output: str, **fields: object) -> Candidate:
         ("Pairs can appear in any order. Return the original array.", "[1, 2]", None),
         ("Return the sorted list.", "[1, 2]", None),
     ],
-)  # fmt: skip
+)
 def test_what_may_come_in_any_order(statement: str, output: str, lists: str | None) -> None:
     found = find_order(candidate(statement, output))
     assert found == (
@@ -148,10 +180,8 @@ def test_what_may_come_in_any_order(statement: str, output: str, lists: str | No
 
 
 def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
-    said, kinds = (
-        "You may return the answer in any order.",
-        (Call(style="design"), Call(returns="TreeNode")),
-    )
+    said = "You may return the answer in any order."
+    kinds = (Call(style="design"), Call(returns="TreeNode"))
     for fields in (
         {"fn_name": None},
         {"checker": Checker(type="exact")},
@@ -166,10 +196,9 @@ def test_every_real_package_shows_all_of_its_samples() -> None:
     for problem in problems:
         found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))
         assert isinstance(found, Candidate), found
-        shown = {
-            (one.input.split().__repr__(), one.output.split().__repr__())
-            for one in split(found.statement).examples
-        }
+        shown = set()
+        for one in split(found.statement).examples:
+            shown.add((one.input.split().__repr__(), one.output.split().__repr__()))
         wanted = {(repr(t.input.split()), repr(t.output.split())) for t in found.tests}
         assert getattr(process(found), "statement", None) == found.statement
         assert wanted <= shown or "samples_not_shown" in found.flags, problem.id

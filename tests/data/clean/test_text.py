@@ -1,4 +1,6 @@
-"""Texts and statements: noise, pages, TeX, languages, parts, powers, what is missing, and what was made to be slow."""
+"""Texts and statements: noise, pages, TeX, languages, parts, powers, what is missing,
+and what was made to be slow.
+"""
 
 import re
 import sys
@@ -19,14 +21,60 @@ from tests.data.clean.real_texts import ALL
 
 PIECES = st.sampled_from(
     [
-        "<p>", "</p>", "<pre>", "</pre>", "<b>", "</b>", "<br/>", "<code>", "</code>", "<sup>5</sup>", "&lt;", "&amp;",
-        "&amp;lt;p&amp;gt;", "a < b", "vector<int>", "`", "```\n", "```", "$", "$$", "$$$", "\\begin{itemize}",
-        "\\item x", "\\end{itemize}", "\\textbf{x}", "\\section*{Input}", "%", "\\(", "\\)", "\\<p>", "\n", "\n\n\n",
-        " ", "\t", "Input: 3", "Copyright 2020 LeetCode", "---\n", "title: x\n", "<!-- c -->", "<img src='a.png'>",
-        "Ã©", "\u200b", "\r\n", "- ", "# ", "|", "<table><tr><td>1</td></tr></table>", "\\verb!.!",
-        "\\includegraphics{a}", "{", "}", "\\",
+        "<p>",
+        "</p>",
+        "<pre>",
+        "</pre>",
+        "<b>",
+        "</b>",
+        "<br/>",
+        "<code>",
+        "</code>",
+        "<sup>5</sup>",
+        "&lt;",
+        "&amp;",
+        "&amp;lt;p&amp;gt;",
+        "a < b",
+        "vector<int>",
+        "`",
+        "```\n",
+        "```",
+        "$",
+        "$$",
+        "$$$",
+        "\\begin{itemize}",
+        "\\item x",
+        "\\end{itemize}",
+        "\\textbf{x}",
+        "\\section*{Input}",
+        "%",
+        "\\(",
+        "\\)",
+        "\\<p>",
+        "\n",
+        "\n\n\n",
+        " ",
+        "\t",
+        "Input: 3",
+        "Copyright 2020 LeetCode",
+        "---\n",
+        "title: x\n",
+        "<!-- c -->",
+        "<img src='a.png'>",
+        "Ã©",
+        "\u200b",
+        "\r\n",
+        "- ",
+        "# ",
+        "|",
+        "<table><tr><td>1</td></tr></table>",
+        "\\verb!.!",
+        "\\includegraphics{a}",
+        "{",
+        "}",
+        "\\",
     ]
-)  # fmt: skip
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -57,7 +105,10 @@ def test_what_is_talked_of_and_what_does_not_end_stays(text: str) -> None:
         ("<p>2<sup>S<sub>1</sub></sup> and <b>S</b></p>", "2^(S_1) and **S**"),
         # Pictures in the page do not count and leave their place.
         (
-            f'<p>At <img src="data:image/png;base64,{"QUJD" * 50_000}"/> and <svg>{"<path d=x></path>" * 9}</svg></p>',
+            (
+                f'<p>At <img src="data:image/png;base64,{"QUJD" * 50_000}"/> and '
+                f"<svg>{'<path d=x></path>' * 9}</svg></p>"
+            ),
             "At ![](embedded) and ![](drawn)",
         ),
         ("<code><sup>\u200b</sup>1 &lt;= v<sub>i</sub></code><p></p>", "`1 <= v_i`"),
@@ -100,10 +151,17 @@ def test_without_pandoc_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPat
 
 def test_an_icpc_statement_reads_as_it_is_printed() -> None:
     text = clean(
-        "\\newcommand{\\maxn}{2\\cdot 10^5}\n\\problemname{\\problemyamlname}\n"
+        "\\newcommand{\\maxn}{2\\cdot 10^5}\n"
+        "\\problemname{\\problemyamlname}\n"
         "Each socket is $\\SI{3}{\\cm}$ wide\\footnote{Or so.}. % not printed\n"
-        "\\begin{Input}\n\\begin{itemize}\n  \\item One line with $n$ ($1 \\leq n \\leq \\maxn$).\n\\end{itemize}\n"
-        "\\end{Input}\n\\begin{Output}\nPrint ``yes'' or \\enquote{no}, Fr\\'ed\\'eric.\n\\end{Output}\n"
+        "\\begin{Input}\n"
+        "\\begin{itemize}\n"
+        "  \\item One line with $n$ ($1 \\leq n \\leq \\maxn$).\n"
+        "\\end{itemize}\n"
+        "\\end{Input}\n"
+        "\\begin{Output}\n"
+        "Print ``yes'' or \\enquote{no}, Fr\\'ed\\'eric.\n"
+        "\\end{Output}\n"
     ).text
     sections = split(text)
     assert sections.input == "- One line with $n$ ($1 \\leq n \\leq 2\\cdot 10^5$)."
@@ -195,8 +253,22 @@ def test_html_that_is_nested_without_end_keeps_its_words(text: str) -> None:
 
 
 APPS = (
-    "Add two numbers.\n\n-----Input-----\n\nTwo numbers.\n\n-----Output-----\n\nTheir sum.\n\n-----Examples-----\n"
-    "Input\n1 2\n\nOutput\n3\n\nInput\n0 0\n\nOutput\n0\n\n-----Note-----\nEasy.\n"
+    "Add two numbers.\n\n"
+    "-----Input-----\n\n"
+    "Two numbers.\n\n"
+    "-----Output-----\n\n"
+    "Their sum.\n\n"
+    "-----Examples-----\n"
+    "Input\n"
+    "1 2\n\n"
+    "Output\n"
+    "3\n\n"
+    "Input\n"
+    "0 0\n\n"
+    "Output\n"
+    "0\n\n"
+    "-----Note-----\n"
+    "Easy.\n"
 )
 
 
@@ -229,11 +301,10 @@ def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None
             "Note",
             "Format",
         }
-        lost = {
-            word
-            for word in before - after
-            if word.title() not in labels and word.isascii() and not word.isdigit()
-        }
+        lost = set()
+        for word in before - after:
+            if word.title() not in labels and word.isascii() and not word.isdigit():
+                lost.add(word)
         assert len(lost) <= 6, (problem.id, lost)
     if name not in ("kodsport", "codecontests"):  # whose statements show none
         assert num_examples >= 0.98 * len(problems[::4])
@@ -306,7 +377,10 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
             ("has_image",),
         ),
         (
-            "If there are multiple rectangles with the longest diagonal, return the area of the largest.",
+            (
+                "If there are multiple rectangles with the longest diagonal, return the area "
+                "of the largest."
+            ),
             {},
             (),
         ),
@@ -315,7 +389,9 @@ CHECKED = Checker(type="program", code="exit(42)", protocol="kattis")
     ids=lambda value: str(value)[:40],
 )
 def test_what_stands_in_the_way_is_flagged(
-    text: str, fields: dict[str, Any], flags: tuple[str, ...]
+    text: str,
+    fields: dict[str, Any],
+    flags: tuple[str, ...],
 ) -> None:
     assert find_flags(candidate(text, **fields)) == flags
 
@@ -347,8 +423,11 @@ def test_samples_are_looked_for_in_the_tests() -> None:
     ("text", "bounds"),
     [
         (
-            "$1 \\leq n, m \\leq 2 \\cdot 10^5$, `-10^9 <= a_i <= 10^9`, 0 ≤ |s| < 1000, $1 \\le k \\le n$, "
-            "1 <= q <= 200 000",
+            (
+                "$1 \\leq n, m \\leq 2 \\cdot 10^5$, `-10^9 <= a_i <= 10^9`, 0 ≤ |s| < 1000, "
+                "$1 \\le k \\le n$, "
+                "1 <= q <= 200 000"
+            ),
             {"n": (1, 2e5), "m": (1, 2e5), "a_i": (-1e9, 1e9), "s": (0, 1000), "q": (1, 200000)},
         ),
         ("1 ≤ **N** ≤ 100, 2 ≤ **K_i** < 2**20", {"N": (1, 100), "K_i": (2, 2**20)}),

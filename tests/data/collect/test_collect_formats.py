@@ -1,4 +1,6 @@
-"""Rows and packages of every format: golden ones become what is expected, real ones come out, hostile ones go."""
+"""Rows and packages of every format: golden ones become what is expected, real ones come out,
+hostile ones go.
+"""
 
 import io
 import json
@@ -37,10 +39,10 @@ PLACE = {"id", "source_row"}
 
 
 def expected_of(name: str) -> list[Candidate]:
-    return [
-        Candidate.model_validate(row)
-        for row in json.loads((GOLDEN / "expected" / f"{name}.json").read_text())
-    ]
+    candidates = []
+    for row in json.loads((GOLDEN / "expected" / f"{name}.json").read_text()):
+        candidates.append(Candidate.model_validate(row))
+    return candidates
 
 
 def show(found: list[Any], *, without: set[str] | None = None) -> list[dict[str, Any]]:
@@ -65,7 +67,10 @@ def test_golden_folders_become_what_is_expected(name: str, tmp_path: Path) -> No
 @pytest.mark.parametrize("name", ["verl", "livecodebench", "codecontests", "synthetic"])
 def test_rows_in_parquet_are_read_as_those_in_lines(name: str, tmp_path: Path) -> None:
     """Parquet gives every row every field, empty where it has none."""
-    rows = [row for row in rows_of(name) if not isinstance(row.get("metadata"), list)]
+    rows = []
+    for row in rows_of(name):
+        if not isinstance(row.get("metadata"), list):
+            rows.append(row)
     pyarrow.parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "rows.parquet")
     expected = show(expected_of(name)[: len(rows)], without=PLACE)
     assert show(collect(tmp_path, name, 1), without=PLACE) == expected
@@ -88,12 +93,13 @@ def test_golden_candidates_are_read_again_unchanged_and_those_with_tests_can_be_
 
 @pytest.mark.parametrize("name", ["openr1_codeforces", "hardtests"])
 def test_a_checker_in_python_takes_any_right_answer_and_no_other(name: str) -> None:
-    """Also where the checker itself fails on what was printed: that is a wrong answer, not a fault of the machine."""
+    """Also where the checker itself fails on what was printed: that is a wrong answer,
+    not a fault of the machine.
+    """
     problem = expected_of(name)[0].to_problem()
-    programs = [
-        f"n = int(input())\nprint({printed})"
-        for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''")
-    ]
+    programs = []
+    for printed in ("0, n", "n, 0", "0, n + 1", "'x'", "''"):
+        programs.append(f"n = int(input())\nprint({printed})")
     verdicts = judge([Program(program) for program in programs], [problem] * len(programs))
     right = [verdict.outcome is Outcome.ACCEPTED for verdict in verdicts]
     assert right == [True, True, False, False, False]
@@ -105,7 +111,10 @@ def find(name: str) -> Format:
 
 
 def changed(row: dict[str, Any], **files: Any) -> dict[str, Any]:
-    kept = {name: text for name, text in row["files"].items() if files.get(name, "") is not None}
+    kept = {}
+    for name, text in row["files"].items():
+        if files.get(name, "") is not None:
+            kept[name] = text
     return {
         **row,
         "files": {**kept, **{name: text for name, text in files.items() if text is not None}},
@@ -129,15 +138,20 @@ def test_a_package_becomes_a_problem_that_its_own_solution_solves(name: str) -> 
 @pytest.mark.parametrize(
     ("name", "files", "reason"),
     [
-        ("polygon", {"problem.xml": '<!DOCTYPE a [<!ENTITY b "c">]><problem>&b;</problem>'}, "bad_encoding"),
+        (
+            "polygon",
+            {"problem.xml": '<!DOCTYPE a [<!ENTITY b "c">]><problem>&b;</problem>'},
+            "bad_encoding",
+        ),
         ("polygon", {"statements/english/problem-properties.json": None}, "no_statement"),
         ("polygon", {"statements/english/problem-properties.json": "[1]"}, "wrong_type"),
         ("dmoj", {"init.yml": "test_cases: [{in: a, out: b}]"}, "bad_tests"),
         ("dmoj", {"init.yml": "archive: tests.zip", "tests.zip": b"PK no"}, "unreadable_file"),
         ("cms", {"statement/english.md": " ", "statement/italian.md": None}, "no_statement"),
-        ("dodona", {"config.json": "{}"}, "other_task"), ("dodona", {"evaluation/suite.yaml": "- !x {}"}, "bad_tests"),
+        ("dodona", {"config.json": "{}"}, "other_task"),
+        ("dodona", {"evaluation/suite.yaml": "- !x {}"}, "bad_tests"),
     ],
-)  # fmt: skip
+)
 def test_what_a_package_lacks_is_said(name: str, files: dict[str, Any], reason: str) -> None:
     with pytest.raises(Malformed) as caught:
         find(name).read_row(changed(rows_of(name)[0], **files), "1")
@@ -170,16 +184,21 @@ def test_a_checker_that_needs_testlib_is_said_to_and_one_of_its_own_is_known() -
 @pytest.mark.parametrize(
     ("folder", "said", "known"),
     [
-        ("rejected", "", "wrong_answer"), ("brute_force", "", "time_limit"), ("mixed", "", None),
+        ("rejected", "", "wrong_answer"),
+        ("brute_force", "", "time_limit"),
+        ("mixed", "", None),
         ("accepted", "@EXPECTED_RESULTS@: RUN-ERROR", "runtime_error"),
         ("mixed", "@EXPECTED_RESULTS@ Wrong-answer, timelimit", "wrong_answer"),
         ("mixed", "@EXPECTED_RESULTS@: CORRECT, TIMELIMIT", None),
     ],
-)  # fmt: skip
+)
 def test_a_submission_has_the_verdict_of_its_own_text_or_folder(
-    folder: str, said: str, known: str | None
+    folder: str,
+    said: str,
+    known: str | None,
 ) -> None:
-    path, code = f"submissions/{folder}/one.cpp", f"// {said}\nint main() {{}}\n"
+    path = f"submissions/{folder}/one.cpp"
+    code = f"// {said}\nint main() {{}}\n"
     found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **{path: code}), "1")
     assert {one.name: one.known for one in found.solutions}.get(path) == known
 
@@ -233,18 +252,32 @@ def test_every_row_of_real_data_comes_out(tmp_path: Path, name: str) -> None:
     source = open_source(folder / name, real.format_name)
     shards = list_shards(source, 5)
     assert sum(part.num_rows for shard in shards for part in shard) == real.num_rows
-    found = [row for shard in shards[:: real.one_in] for row in collect_shard(source, shard)]
-    candidates = [row for row in found if isinstance(row, Candidate)]
-    rejections = [row for row in found if isinstance(row, Rejection)]
+    found = []
+    for shard in shards[:: real.one_in]:
+        found.extend(collect_shard(source, shard))
+    candidates = []
+    for row in found:
+        if isinstance(row, Candidate):
+            candidates.append(row)
+    rejections = []
+    for row in found:
+        if isinstance(row, Rejection):
+            rejections.append(row)
     assert len(found) == sum(part.num_rows for shard in shards[:: real.one_in] for part in shard)
     assert len(candidates) >= real.candidates * len(found)
     assert sum(bool(row.tests) for row in candidates) >= real.with_tests * len(candidates)
     if real.format_name in ROWS_OF:
-        raw = [row for shard in shards[:: real.one_in] for row in read_shard(source, shard)]
-        recognised = [recognise(row.values or {}, FORMATS.values()) for row in raw]
+        raw = []
+        for shard in shards[:: real.one_in]:
+            raw.extend(read_shard(source, shard))
+        recognised = []
+        for row in raw:
+            recognised.append(recognise(row.values or {}, FORMATS.values()))
         assert {one and one.name for one in recognised} == {real.format_name}
     for row in rejections:
         assert row.reason in REASONS.keys() - {"adapter_fault"}, f"{row.id}: {row.detail}"
         assert row.detail
         assert row.raw
-    assert all(row.candidate for row in rejections if row.reason == "tests_not_convertible")
+    for row in rejections:
+        if row.reason == "tests_not_convertible":
+            assert row.candidate

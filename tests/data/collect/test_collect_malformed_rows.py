@@ -1,4 +1,6 @@
-"""Damaged rows: each is turned away with its reason and as it was found, none is lost, and nothing of it is run."""
+"""Damaged rows: each is turned away with its reason and as it was found, none is lost,
+and nothing of it is run.
+"""
 
 import base64
 import copy
@@ -46,18 +48,28 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
 
 # What a row of each format must have: the field of its question, and the field around its tests.
 MUST_HAVE = {
-    "microcoder": ("statement", "tests"), "intellect": ("question", "info.tests"),
-    "nemogym": ("responses_create_params.input", "verifier_metadata.unit_tests"), "dolci": ("prompt", "ground_truth"),
-    "apps": ("question", "input_output"), "taco": ("question", "input_output"),
+    "microcoder": ("statement", "tests"),
+    "intellect": ("question", "info.tests"),
+    "nemogym": ("responses_create_params.input", "verifier_metadata.unit_tests"),
+    "dolci": ("prompt", "ground_truth"),
+    "apps": ("question", "input_output"),
+    "taco": ("question", "input_output"),
     "codecontests": ("description", "private_tests"),
-    "livecodebench": ("question_content", "private_test_cases"), "deepcoder": ("problem", "tests"),
+    "livecodebench": ("question_content", "private_test_cases"),
+    "deepcoder": ("problem", "tests"),
     "synthetic": ("prompt", "verification_info"),
-    "openr1_codeforces": ("description", "official_tests"), "kodcode": ("question", "test"),
-    "rstar": ("question", "inputs"), "hardtests": ("statement", "test_cases"),
-    "leetcodedataset": ("problem_description", "test"), "deepseek_leetcode": ("prompt", "test"),
-    "humaneval": ("prompt", "test"), "mbpp": ("text", "test_list"), "odex": ("intent", "test"),
-    "verl": ("prompt", "reward_model.ground_truth"), "trl": ("prompt", "tests"),
-}  # fmt: skip
+    "openr1_codeforces": ("description", "official_tests"),
+    "kodcode": ("question", "test"),
+    "rstar": ("question", "inputs"),
+    "hardtests": ("statement", "test_cases"),
+    "leetcodedataset": ("problem_description", "test"),
+    "deepseek_leetcode": ("prompt", "test"),
+    "humaneval": ("prompt", "test"),
+    "mbpp": ("text", "test_list"),
+    "odex": ("intent", "test"),
+    "verl": ("prompt", "reward_model.ground_truth"),
+    "trl": ("prompt", "tests"),
+}
 IN_PYTHON = ("kodcode", "leetcodedataset", "deepseek_leetcode", "humaneval", "mbpp", "odex")
 
 
@@ -80,13 +92,15 @@ def put(row: dict[str, Any], place: str, value: object) -> None:
 
 
 def bytes_of(raw: str) -> bytes:
-    return (
-        base64.b64decode(raw.removeprefix("base64:")) if raw.startswith("base64:") else raw.encode()
-    )
+    if raw.startswith("base64:"):
+        return base64.b64decode(raw.removeprefix("base64:"))
+    return raw.encode()
 
 
 def read_one(name: str, values: dict[str, Any]) -> Candidate | Rejection:
-    """Read a row as from a file; whatever it is, it is a candidate or a rejection that says all that it must."""
+    """Read a row as from a file; whatever it is,
+    it is a candidate or a rejection that says all that it must.
+    """
     row = RawRow("rows.jsonl:1", values, json.dumps(values).encode())
     found = collect_row(Source(Path(), FORMATS[name], name), row)
     if isinstance(found, Rejection):
@@ -141,7 +155,11 @@ def test_a_question_or_tests_that_are_none_are_turned_away(name: str) -> None:
     ):
         put(row, tests, value)
         refused(
-            read_one(name, row), "wrong_type", "bad_encoding", "bad_tests", "tests_not_convertible"
+            read_one(name, row),
+            "wrong_type",
+            "bad_encoding",
+            "bad_tests",
+            "tests_not_convertible",
         )
     if name in IN_PYTHON:
         # Where only the tests cannot be read, the problem is kept with the rejection.
@@ -270,21 +288,29 @@ PACKAGE = {
     "data/1.ans": b"1",
 }
 BAD_FILES = [
-    ("problem.yaml", b"a: [", "bad_encoding"), ("problem.yaml", b"- 1", "wrong_type"),
-    ("problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"), ("data/1.in", b"\xff", "not_utf8"),
+    ("problem.yaml", b"a: [", "bad_encoding"),
+    ("problem.yaml", b"- 1", "wrong_type"),
+    ("problem.yaml", b"a: &a [1]\nb: *a", "bad_encoding"),
+    ("data/1.in", b"\xff", "not_utf8"),
     ("problem.yaml", b"!!python/object/apply:os.mkdir [sprung]", "bad_encoding"),
     ("problem.yaml", b"validator_flags: float_tolerance much", "bad_checker"),
     ("problem.yaml", b"limits: {memory: " + HUGE + b"}", "bad_encoding"),
-    ("statement/problem.en.md", b"\xff", "not_utf8"), ("data/1.ans", b"\0\xff", "not_utf8"),
+    ("statement/problem.en.md", b"\xff", "not_utf8"),
+    ("data/1.ans", b"\0\xff", "not_utf8"),
     ("statement/problem.en.md", b"\n", "no_statement"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(
-    ("file", "content", "reason"), BAD_FILES, ids=lambda value: str(value)[:30]
+    ("file", "content", "reason"),
+    BAD_FILES,
+    ids=lambda value: str(value)[:30],
 )
 def test_a_folder_with_a_damaged_file_is_turned_away_whole(
-    tmp_path: Path, file: str, content: bytes, reason: str
+    tmp_path: Path,
+    file: str,
+    content: bytes,
+    reason: str,
 ) -> None:
     write_row(tmp_path, {"name": "good", "files": PACKAGE})
     write_row(tmp_path, {"name": "bad", "files": {**PACKAGE, file: content}})
@@ -294,7 +320,8 @@ def test_a_folder_with_a_damaged_file_is_turned_away_whole(
 
 
 LONG = 100_000
-HEAD, FOOT = b"<!-- description:start -->", b"<!-- description:end -->"
+HEAD = b"<!-- description:start -->"
+FOOT = b"<!-- description:end -->"
 SOLUTION = b"class Solution:\n    def f(self, a):\n        return a\n"
 
 
@@ -310,7 +337,9 @@ SOLUTION = b"class Solution:\n    def f(self, a):\n        return a\n"
     ids=lambda text: text[:20].decode(),
 )
 def test_a_statement_made_to_be_slow_is_read(text: bytes) -> None:
-    """Each took minutes or more with an expression that looks back; the time limit of all tests is the bound."""
+    """Each took minutes or more with an expression that looks back;
+    the time limit of all tests is the bound.
+    """
     files = {"README.md": HEAD + text + FOOT, "Solution.py": SOLUTION}
     row = RawRow("a", {"name": "a", "files": files})
     assert isinstance(

@@ -55,8 +55,13 @@ def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
 
 
 def questions(found: list[Candidate | Rejection]) -> list[str]:
-    assert all(isinstance(row, Candidate) for row in found), found
-    return [row.statement for row in found if isinstance(row, Candidate)]
+    for row in found:
+        assert isinstance(row, Candidate), found
+    statements = []
+    for row in found:
+        if isinstance(row, Candidate):
+            statements.append(row.statement)
+    return statements
 
 
 EXPECTED = [make_row(number)["prompt"] for number in range(NUM_ROWS)]
@@ -65,7 +70,9 @@ EXPECTED = [make_row(number)["prompt"] for number in range(NUM_ROWS)]
 @pytest.mark.parametrize("suffix", WRITTEN)
 @pytest.mark.parametrize("rows_per_shard", [1, 3, 100])
 def test_every_kind_of_file_is_read_whole_whatever_the_shards(
-    tmp_path: Path, suffix: str, rows_per_shard: int
+    tmp_path: Path,
+    suffix: str,
+    rows_per_shard: int,
 ) -> None:
     file = write_rows(tmp_path / f"rows{suffix}", [make_row(number) for number in range(NUM_ROWS)])
     found = collect(file, "trl", rows_per_shard)
@@ -135,7 +142,9 @@ def test_of_a_packed_file_that_ends_early_all_that_came_before_is_kept(
     ],
 )
 def test_a_file_that_is_not_what_its_name_says_is_one_row_with_its_reason(
-    tmp_path: Path, name: str, content: bytes
+    tmp_path: Path,
+    name: str,
+    content: bytes,
 ) -> None:
     write_rows(tmp_path / "a.jsonl", [make_row(0)])
     (tmp_path / name).write_bytes(content)
@@ -150,7 +159,10 @@ def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: P
     rows = [{"prompt": os.urandom(2000).hex()} for _ in range(30)]
     file = tmp_path / "rows.parquet"
     pyarrow.parquet.write_table(
-        pyarrow.Table.from_pylist(rows), file, row_group_size=10, use_dictionary=False
+        pyarrow.Table.from_pylist(rows),
+        file,
+        row_group_size=10,
+        use_dictionary=False,
     )
     content = bytearray(file.read_bytes())
     middle = len(content) // 2
@@ -159,7 +171,10 @@ def test_of_a_parquet_file_damaged_inside_every_row_is_accounted_for(tmp_path: P
     for rows_per_shard in (4, 10, 100):
         found = collect(file, "trl", rows_per_shard)
         assert len(found) == 30
-        lost = [row for row in found if isinstance(row, Rejection)]
+        lost = []
+        for row in found:
+            if isinstance(row, Rejection):
+                lost.append(row)
         assert lost
         assert {row.reason for row in lost} <= {"unreadable_file", "not_utf8", "wrong_value"}
 
@@ -189,7 +204,10 @@ def test_large_rows_are_cut_into_smaller_shards_and_all_of_them_are_read(
     assert num_bytes > 2000 * NUM_ROWS if ending != ".parquet" else num_bytes > 0
     shards = list_shards(source, 100, num_bytes // 3)
     assert len(shards) >= 3
-    places = [row.place for shard in shards for row in read_shard(source, shard)]
+    places = []
+    for shard in shards:
+        for row in read_shard(source, shard):
+            places.append(row.place)
     assert places == [row.place for row in read_shard(source, whole)]
     assert len(places) == NUM_ROWS
 
@@ -198,7 +216,10 @@ def test_a_reader_of_ones_own_that_fails_is_not_called_a_fault_of_ours(tmp_path:
     (tmp_path / "mine.py").write_text("def read(row):\n    return row.values['a'] + 1\n")
     path = write_lines(tmp_path / "a.jsonl", [{"a": 1}, {}])
     found = collect(path, f"{tmp_path / 'mine.py'}:read")
-    refused = [row for row in found if isinstance(row, Rejection)]
+    refused = []
+    for row in found:
+        if isinstance(row, Rejection):
+            refused.append(row)
     assert [row.reason for row in refused] == ["reader_fault", "reader_fault"]
     assert ["returned 2" in refused[0].detail, "KeyError: 'a'" in refused[1].detail] == [True, True]
 

@@ -1,4 +1,6 @@
-"""Duplicates and copies of benchmarks: fingerprints, groups, one record of many, what two problems have in common."""
+"""Duplicates and copies of benchmarks: fingerprints, groups, one record of many,
+what two problems have in common.
+"""
 
 from itertools import pairwise
 from typing import Any
@@ -22,14 +24,19 @@ from microcoder.judge.core.types import Checker, TestCase
 from tests.data.clean.real_texts import ALL, deepseek, livecodebench
 
 STORY = (
-    "A baker walks from the first of n cities to the last one and buys bread on the way wherever it is cheap. He may "
-    "carry at most k loaves and eats one of them in every city that he enters, the last one too. Each city sells as "
-    "many loaves as he likes at a price of its own, which is known before he leaves. Find the least that he pays for a "
+    "A baker walks from the first of n cities to the last one and buys bread on the way "
+    "wherever it is cheap. He may "
+    "carry at most k loaves and eats one of them in every city that he enters, the last "
+    "one too. Each city sells as "
+    "many loaves as he likes at a price of its own, which is known before he leaves. Find "
+    "the least that he pays for a "
     "walk on which he never goes hungry, and print it on a line of its own."
 )
 FLOWERS = (
-    "A gardener plants flowers in a circle of m beds so that no two neighbours have one colour, and waters them each "
-    "day with as little water as the weather allows. Count the plantings that differ in at least one bed, and print "
+    "A gardener plants flowers in a circle of m beds so that no two neighbours have one "
+    "colour, and waters them each "
+    "day with as little water as the weather allows. Count the plantings that differ in at "
+    "least one bed, and print "
     "the count modulo the prime that is given on the last line of the input.\n"
 )
 
@@ -46,10 +53,8 @@ def merged(*rows: Candidate) -> list[tuple[str, ...]]:
     return [(kept, *dropped) for kept, dropped in groups_of(*rows).items()]
 
 
-CONTEST, PROBLEMSET = (
-    "https://codeforces.com/contest/12/problem",
-    "https://codeforces.com/problemset/problem/12/A",
-)
+CONTEST = "https://codeforces.com/contest/12/problem"
+PROBLEMSET = "https://codeforces.com/problemset/problem/12/A"
 
 
 @pytest.mark.parametrize(
@@ -73,7 +78,9 @@ CONTEST, PROBLEMSET = (
     ],
 )
 def test_what_makes_two_records_one_problem(
-    one: dict[str, Any], other: dict[str, Any], why: str | None
+    one: dict[str, Any],
+    other: dict[str, Any],
+    why: str | None,
 ) -> None:
     found = groups_of(row("a/1", **one), row("b/1", **other))
     assert len(found) == (why is not None)
@@ -113,17 +120,25 @@ def test_the_best_record_is_kept() -> None:
 
 def test_the_same_problems_in_two_real_sets_are_found() -> None:
     """Without their addresses, one of them with superscripts lost (105 for 10^5)."""
-    slugs = {one.title for one in livecodebench() if one.platform == "leetcode"}
+    slugs = set()
+    for one in livecodebench():
+        if one.platform == "leetcode":
+            slugs.add(one.title)
     left = [one.model_copy(update={"url": "", "title": ""}) for one in deepseek("en")]
-    right = [
-        one.model_copy(update={"title": "", "id": f"lcb/{number}"})
-        for number, one in enumerate(livecodebench())
-    ]
+    right = []
+    for number, one in enumerate(livecodebench()):
+        right.append(one.model_copy(update={"title": "", "id": f"lcb/{number}"}))
     found = merged(*left, *right)
-    across = [group for group in found if len({name.partition("/")[0] for name in group}) == 2]
+    across = []
+    for group in found:
+        if len({name.partition("/")[0] for name in group}) == 2:
+            across.append(group)
     shared = sum(one.title in slugs for one in deepseek("en"))
     assert len(across) >= 0.85 * shared
-    within = [group for group in found if group not in across]
+    within = []
+    for group in found:
+        if group not in across:
+            within.append(group)
     assert len(within) <= 3, within
 
 
@@ -136,8 +151,19 @@ def record(name: str, *pairs: tuple[str, str], **fields: object) -> Candidate:
 
 
 def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
-    other = record("b/1", url="u", date="2024", title="T", platform="p", platform_difficulty="hard", licence="MIT",
-                time_limit_seconds=2.0, memory_limit_mib=256, tags=("dp", "graphs"), pass_rates=("m=0.5",))  # fmt: skip
+    other = record(
+        "b/1",
+        url="u",
+        date="2024",
+        title="T",
+        platform="p",
+        platform_difficulty="hard",
+        licence="MIT",
+        time_limit_seconds=2.0,
+        memory_limit_mib=256,
+        tags=("dp", "graphs"),
+        pass_rates=("m=0.5",),
+    )
     done = merge(record("a/1", title="Mine", tags=("dp",)), [other])
     assert done.title == "Mine"
     assert done.url == "u"
@@ -152,7 +178,8 @@ def test_what_the_kept_record_did_not_know_is_filled_in() -> None:
 
 
 def test_solutions_and_merged_ids_are_kept_once() -> None:
-    shared, new = Solution(code="print(1)"), Solution(code="print(2)", known="wrong_answer")
+    shared = Solution(code="print(1)")
+    new = Solution(code="print(2)", known="wrong_answer")
     other = record("b/1", solutions=(shared, new), merged=("d/1",))
     called = record("c/1", fn_name="f", solutions=(Solution(code="x"),))
     done = merge(record("a/1", solutions=(shared,)), [called, other])
@@ -189,7 +216,8 @@ def test_titles_words_and_literals_are_the_same_in_every_dress() -> None:
     assert {title_key(title) for title in titles} == {"two sum"}
     assert words("$1 \\leq n$") == words("1 <= n") == ["1", "<", "=", "n"]
     assert words("返回和") == ["返", "回", "和"]
-    english, chinese = 'Given "abc" and -3, return 1.5.', '给你 "abc" 和 -3 ，返回 1.5 。'  # fmt: skip
+    english = 'Given "abc" and -3, return 1.5.'
+    chinese = '给你 "abc" 和 -3 ，返回 1.5 。'
     assert literals(english) == literals(chinese) == ["abc", "-3", "1.5"]
 
 
@@ -205,11 +233,42 @@ def test_an_example_is_the_same_in_every_notation() -> None:
 
 
 BREAD = (
-    "There are n cities on a line and each of them sells bread at its own price. A baker walks from the first city to "
-    "the last one, may carry at most k loaves, and eats one loaf in every city that he enters. Find the least that he "
-    "pays to reach the last city.\n\n## Example 1\n\nInput:\n\n```\n5 3\n17 4 23 42 8\n```\n\nOutput:\n\n```\n29\n```\n"
-    "\n## Example 2\n\nInput:\n\n```\n4 2\n31 16 55 91\n```\n\nOutput:\n\n```\n78\n```\n\n## Example 3\n\n"
-    "Input:\n\n```\n6 1\n12 9 77 81 64 10\n```\n\nOutput:\n\n```\n243\n```\n"
+    "There are n cities on a line and each of them sells bread at its own price. A baker "
+    "walks from the first city to "
+    "the last one, may carry at most k loaves, and eats one loaf in every city that he "
+    "enters. Find the least that he "
+    "pays to reach the last city.\n\n"
+    "## Example 1\n\n"
+    "Input:\n\n"
+    "```\n"
+    "5 3\n"
+    "17 4 23 42 8\n"
+    "```\n\n"
+    "Output:\n\n"
+    "```\n"
+    "29\n"
+    "```\n"
+    "\n"
+    "## Example 2\n\n"
+    "Input:\n\n"
+    "```\n"
+    "4 2\n"
+    "31 16 55 91\n"
+    "```\n\n"
+    "Output:\n\n"
+    "```\n"
+    "78\n"
+    "```\n\n"
+    "## Example 3\n\n"
+    "Input:\n\n"
+    "```\n"
+    "6 1\n"
+    "12 9 77 81 64 10\n"
+    "```\n\n"
+    "Output:\n\n"
+    "```\n"
+    "243\n"
+    "```\n"
 )
 BENCHMARK = Candidate(
     id="bench/bread-for-the-road",
@@ -218,7 +277,9 @@ BENCHMARK = Candidate(
     url="https://leetcode.com/problems/bread-for-the-road/",
     title="2999. Bread for the Road",
     statement=BREAD,
-    starter_code="class Solution:\n    def leastCost(self, prices: List[int], k: int) -> int:\n        ",
+    starter_code=(
+        "class Solution:\n    def leastCost(self, prices: List[int], k: int) -> int:\n        "
+    ),
 )
 INDEX = build_index([BENCHMARK])
 
@@ -268,11 +329,10 @@ TRANSLATED = (
     ],
 )
 def test_what_two_problems_have_in_common_is_found(one: Candidate, expected: list[str]) -> None:
-    index = (
-        build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
-        if one.title == "Bread"
-        else INDEX
-    )
+    if one.title == "Bread":
+        index = build_index([BENCHMARK.model_copy(update={"title": "Bread"})])
+    else:
+        index = INDEX
     assert evidence(one, index) == expected
 
 
@@ -288,12 +348,23 @@ SHORT_STORIES = (
 @pytest.mark.parametrize(
     "layout",
     [
-        "The input consists of an integer n followed by n integers. Output a single integer, the answer.",
-        "The first line contains an integer n (2 <= n <= 100). The second line contains n integers, each between 1 "
-        "and 1000, separated by spaces. Print a single integer on a line of its own.",
-        "Each test contains multiple test cases. The first line contains the number of test cases t (1 <= t <= 10^4). "
-        "The first line of each test case contains an integer n (1 <= n <= 10^5), the second line n integers. It is "
-        "guaranteed that the sum of n over all test cases does not exceed 10^5. For each of them print one integer.",
+        (
+            "The input consists of an integer n followed by n integers. Output a single "
+            "integer, the answer."
+        ),
+        (
+            "The first line contains an integer n (2 <= n <= 100). The second line contains n "
+            "integers, each between 1 "
+            "and 1000, separated by spaces. Print a single integer on a line of its own."
+        ),
+        (
+            "Each test contains multiple test cases. The first line contains the number of "
+            "test cases t (1 <= t <= 10^4). "
+            "The first line of each test case contains an integer n (1 <= n <= 10^5), the "
+            "second line n integers. It is "
+            "guaranteed that the sum of n over all test cases does not exceed 10^5. For each "
+            "of them print one integer."
+        ),
     ],
 )
 def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
@@ -304,11 +375,14 @@ def test_how_input_and_output_are_laid_out_says_nothing(layout: str) -> None:
 
 
 def test_what_many_benchmark_problems_have_says_nothing() -> None:
-    node = "Definition of a binary tree node: class TreeNode with val, left and right, where both children may be None "
+    node = (
+        "Definition of a binary tree node: class TreeNode with val, left and right, where both "
+        "children may be None "
+    )
     node += "and every val is a whole number."
-    problems = [
-        row(f"bench/{number}", f"{node} {story}") for number, story in enumerate(SHORT_STORIES)
-    ]
+    problems = []
+    for number, story in enumerate(SHORT_STORIES):
+        problems.append(row(f"bench/{number}", f"{node} {story}"))
     asked = made(f"{node} Count the leaves.")
     assert evidence(asked, build_index(problems[:2])) == ["words", "words"]
     assert evidence(asked, build_index(problems)) == []

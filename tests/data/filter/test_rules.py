@@ -40,8 +40,10 @@ from tests.data.clean.real_texts import ALL
 from tests.data.hub_server import Hub, serve_hub
 
 STORY = (
-    "A baker walks from the first of n cities to the last one and buys bread wherever it is cheap. He may carry at "
-    "most k loaves and eats one of them in every city that he enters. Find the least that he pays, and print it."
+    "A baker walks from the first of n cities to the last one and buys bread wherever it "
+    "is cheap. He may carry at "
+    "most k loaves and eats one of them in every city that he enters. Find the least that "
+    "he pays, and print it."
 )
 TESTS = (TestCase(input="1\n2\n", output="2\n"),)
 
@@ -53,7 +55,10 @@ def quality_reason(statement: str, **fields: object) -> str | None:
     return found[0] if found else None
 
 
-CHOICE = "Which of the following is the complexity of sorting n numbers by comparing two of them at a time?"
+CHOICE = (
+    "Which of the following is the complexity of sorting n numbers by comparing two of them at "
+    "a time?"
+)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +76,9 @@ CHOICE = "Which of the following is the complexity of sorting n numbers by compa
     ],
 )
 def test_each_rule_has_its_reason(
-    statement: str, fields: dict[str, Any], expected: str | None
+    statement: str,
+    fields: dict[str, Any],
+    expected: str | None,
 ) -> None:
     assert quality_reason(statement, **fields) == expected
 
@@ -82,11 +89,17 @@ def test_each_rule_has_its_reason(
 def test_real_problems_pass(name: str) -> None:
     rows = ALL[name]()
     found = {one.id: check_quality(one) for one in rows}
-    refused = {row_id: why for row_id, why in found.items() if why}
+    refused = {}
+    for row_id, why in found.items():
+        if why:
+            refused[row_id] = why
     assert len(refused) <= 0.02 * len(rows), refused
 
     # Databases and shells go.
-    rows = [one for one in ALL["doocs_en"]() if "Column Name" in one.statement_found]
+    rows = []
+    for one in ALL["doocs_en"]():
+        if "Column Name" in one.statement_found:
+            rows.append(one)
     found = [check_quality(one) for one in rows]
     assert len(rows) >= 2
     assert sum(why is not None and why[0] == "not_a_program" for why in found) >= 0.95 * len(rows)
@@ -99,22 +112,52 @@ def row(licence: str) -> Candidate:
 @pytest.mark.parametrize(
     ("written", "name"),
     [
-        ("The MIT licence", "MIT"), ("Apache License, 2.0", "Apache-2.0"), ("cc by-sa", "CC-BY-SA"),
-        ("cc-by-sa-3.0", "CC-BY-SA"), ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
-        ("Creative Commons Attribution 4.0 International", "CC-BY"), ("CC BY-NC-SA 4.0", "CC-BY-NC-SA"),
-        ("CC BY-ND", "CC-BY-ND"), ("CC0", "CC0-1.0"), ("MIT, GPL-3.0", "GPL"), ("public domain", "CC0-1.0"),
-        ("AGPL-3.0", "GPL"), ("LGPL-2.1", "LGPL"), ("BSD 3-Clause", "BSD-3-Clause"), ("BSD-4-Clause", "BSD-4-Clause"),
-        ("  ", ""), ("odc-by", "ODC-BY"), ("The Unlicense", "Unlicense"),
-        ("CC-BY-4.0-NC", "CC-BY-NC"), ("CC BY\u2011NC 4.0", "CC-BY-NC"), ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
-        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"), ("MIT (non-commercial)", "MIT (non-commercial)"),
-        ("Creative Commons Zero v1.0 Universal", "CC0-1.0"), ("https://creativecommons.org/licenses/by/4.0", "CC-BY"),
-        ("MIT AND GPL-3.0", "GPL"), ("(GPL-3.0 OR MIT) AND Apache-2.0", "Apache-2.0"), ("CC-BY-NC-4.0 OR MIT", "MIT"),
-        ("GPL-3.0 or later", "GPL"), ("MIT (code and tests)", "MIT"), (read_licence(["MIT", "CC BY-SA"]), "CC-BY-SA"),
-        *((name, name) for name in (*PERMISSIVE, *SHARE_ALIKE, "public domain, no commercial use", "Creative Commons",
-                                    "MIT AND CC-BY-NC-4.0", "CC-BY-4.0 AND LicenseRef-X",
-                                    "Apache-2.0 WITH Commons-Clause", "MIT (statements: all rights reserved)")),
+        ("The MIT licence", "MIT"),
+        ("Apache License, 2.0", "Apache-2.0"),
+        ("cc by-sa", "CC-BY-SA"),
+        ("cc-by-sa-3.0", "CC-BY-SA"),
+        ("Creative Commons Attribution-ShareAlike", "CC-BY-SA"),
+        ("Creative Commons Attribution 4.0 International", "CC-BY"),
+        ("CC BY-NC-SA 4.0", "CC-BY-NC-SA"),
+        ("CC BY-ND", "CC-BY-ND"),
+        ("CC0", "CC0-1.0"),
+        ("MIT, GPL-3.0", "GPL"),
+        ("public domain", "CC0-1.0"),
+        ("AGPL-3.0", "GPL"),
+        ("LGPL-2.1", "LGPL"),
+        ("BSD 3-Clause", "BSD-3-Clause"),
+        ("BSD-4-Clause", "BSD-4-Clause"),
+        ("  ", ""),
+        ("odc-by", "ODC-BY"),
+        ("The Unlicense", "Unlicense"),
+        ("CC-BY-4.0-NC", "CC-BY-NC"),
+        ("CC BY\u2011NC 4.0", "CC-BY-NC"),
+        ("CC BY 4.0 (no derivatives)", "CC-BY-ND"),
+        ("CC BY 4.0; commercial use is not allowed", "CC-BY-NC"),
+        ("MIT (non-commercial)", "MIT (non-commercial)"),
+        ("Creative Commons Zero v1.0 Universal", "CC0-1.0"),
+        ("https://creativecommons.org/licenses/by/4.0", "CC-BY"),
+        ("MIT AND GPL-3.0", "GPL"),
+        ("(GPL-3.0 OR MIT) AND Apache-2.0", "Apache-2.0"),
+        ("CC-BY-NC-4.0 OR MIT", "MIT"),
+        ("GPL-3.0 or later", "GPL"),
+        ("MIT (code and tests)", "MIT"),
+        (read_licence(["MIT", "CC BY-SA"]), "CC-BY-SA"),
+        *(
+            (name, name)
+            for name in (
+                *PERMISSIVE,
+                *SHARE_ALIKE,
+                "public domain, no commercial use",
+                "Creative Commons",
+                "MIT AND CC-BY-NC-4.0",
+                "CC-BY-4.0 AND LicenseRef-X",
+                "Apache-2.0 WITH Commons-Clause",
+                "MIT (statements: all rights reserved)",
+            )
+        ),
     ],
-)  # fmt: skip
+)
 def test_one_name_for_the_ways_of_writing(written: str, name: str) -> None:
     assert normalise_licence(written) == normalise_licence(name) == name
     assert (check_licence(row(written)) is None) == (name in ("", *PERMISSIVE, *SHARE_ALIKE))
@@ -131,10 +174,17 @@ def test_what_is_not_on_the_list_is_refused_and_silence_where_the_config_says_so
 
 def test_the_strictest_licence_is_that_of_the_whole() -> None:
     for strictest, *others in (
-        ("MIT",), ("cc by-sa", "MIT"), ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"), ("GPL-3.0", "CC BY-SA 4.0"),
-        ("CC BY-NC 4.0", "GPL-3.0"), ("", "MIT"), ("", "all rights reserved", "MIT"),
-        ("MIT AND GPL-3.0", "CC BY-SA 4.0"), ("Apache-2.0", "GPL-3.0 OR MIT"), ("CC-BY-4.0, GPL-3.0", "CC-BY-SA"),
-    ):  # fmt: skip
+        ("MIT",),
+        ("cc by-sa", "MIT"),
+        ("CC-BY-4.0", "Apache-2.0", "CC0-1.0"),
+        ("GPL-3.0", "CC BY-SA 4.0"),
+        ("CC BY-NC 4.0", "GPL-3.0"),
+        ("", "MIT"),
+        ("", "all rights reserved", "MIT"),
+        ("MIT AND GPL-3.0", "CC BY-SA 4.0"),
+        ("Apache-2.0", "GPL-3.0 OR MIT"),
+        ("CC-BY-4.0, GPL-3.0", "CC-BY-SA"),
+    ):
         assert (
             strictest_licence([strictest, *others])
             == strictest_licence([*others, strictest])
@@ -151,7 +201,9 @@ def problem(number: int, *, url: int | None = None, **fields: object) -> dict[st
 
 def package(folder: Path, number: int, settings: str) -> None:
     files = {
-        "problem.yaml": f"source_url: https://codeforces.com/problemset/problem/{number}/A\n{settings}",
+        "problem.yaml": (
+            f"source_url: https://codeforces.com/problemset/problem/{number}/A\n{settings}"
+        ),
         "problem_statement/problem.md": str(problem(number + 100)["question"]),
         "data/secret/1.in": f"{number} 1\n",
         "data/secret/1.ans": "1\n",
@@ -163,10 +215,16 @@ def package(folder: Path, number: int, settings: str) -> None:
 
 
 def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path) -> None:
-    """Their own, the recipe's, or none, whatever the format; copies of one problem the strictest of the parts."""
+    """Their own, the recipe's, or none, whatever the format;
+    copies of one problem the strictest of the parts.
+    """
     nothing = [problem(1), problem(2), problem(3, license="Unknown"), problem(4, license=[])]
-    own = [problem(5, license="MIT"), problem(6, licence="CC BY-SA 4.0"), problem(7, license=["CC BY-NC 4.0"]),
-           problem(8, license="all rights reserved")]  # fmt: skip
+    own = [
+        problem(5, license="MIT"),
+        problem(6, licence="CC BY-SA 4.0"),
+        problem(7, license=["CC BY-NC 4.0"]),
+        problem(8, license="all rights reserved"),
+    ]
     merged = [
         problem(9, url=20, license="MIT"),
         problem(10, url=21, license="CC0-1.0"),
@@ -189,12 +247,23 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
         open_source(tmp_path / "packages", "kattis"),
         open_source(tmp_path / "archive", "kattis", name="archive", licence="CC-BY-4.0"),
     ]
-    rows = [row for source in sources for row in collect_source(source)]
-    found = {row.id: row for row in rows if isinstance(row, Candidate)}
+    rows = []
+    for source in sources:
+        rows.extend(collect_source(source))
+    found = {}
+    for row in rows:
+        if isinstance(row, Candidate):
+            found[row.id] = row
     assert len(found) == 20
-    refused = {name for name, one in found.items() if check_licence(one)}
+    refused = set()
+    for name, one in found.items():
+        if check_licence(one):
+            refused.add(name)
     assert refused == {"apps/plain.jsonl:7", "apps/plain.jsonl:8", "archive/23"}
-    kept = {name: one for name, one in found.items() if name not in refused}
+    kept = {}
+    for name, one in found.items():
+        if name not in refused:
+            kept[name] = one
     groups = find_duplicates(describe(list(kept.values())))
     done = {
         **kept,
@@ -203,25 +272,42 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     for name in (name for rest in groups.values() for name in rest):
         del done[name]
     assert {name: one.licence for name, one in done.items()} == {
-        "apps/plain.jsonl:3": "", "apps/plain.jsonl:4": "", "apps/plain.jsonl:6": "CC BY-SA 4.0",
-        # An own licence and the recipe's; one of a package; one that is not stated; two that are not.
-        "taco/stated.jsonl:3": "Apache-2.0", "kattis/20": "cc by-sa", "apps/plain.jsonl:10": "",
-        "apps/plain.jsonl:11": "", "taco/stated.jsonl:4": "",
-        "taco/stated.jsonl:1": "Apache-2.0", "taco/stated.jsonl:2": "GPL-3.0", "kattis/22": "cc0",
+        "apps/plain.jsonl:3": "",
+        "apps/plain.jsonl:4": "",
+        "apps/plain.jsonl:6": "CC BY-SA 4.0",
+        # An own licence and the recipe's; one of a package; one that is not stated;
+        # two that are not.
+        "taco/stated.jsonl:3": "Apache-2.0",
+        "kattis/20": "cc by-sa",
+        "apps/plain.jsonl:10": "",
+        "apps/plain.jsonl:11": "",
+        "taco/stated.jsonl:4": "",
+        "taco/stated.jsonl:1": "Apache-2.0",
+        "taco/stated.jsonl:2": "GPL-3.0",
+        "kattis/22": "cc0",
         "archive/24": "CC-BY-4.0",
-    }  # fmt: skip
+    }
     origins = {one.source: one.licence for one in done["kattis/20"].origins}
     assert origins == {"apps/plain.jsonl:9": "MIT", "kattis/20": "cc by-sa"}
-    tables, published = tmp_path / "corpus", tmp_path / "published"
+    tables = tmp_path / "corpus"
+    published = tmp_path / "published"
     published.mkdir()
     tally = write_tables(
-        tables, done.values(), [found[name].reject("filter", "licence_refused") for name in refused]
+        tables,
+        done.values(),
+        [found[name].reject("filter", "licence_refused") for name in refused],
     )
     sources_named = [
         {"name": "apps", "url": "a.jsonl", "version": "0" * 40, "sha256": "1" * 64, "license": ""}
     ]
     write_card(
-        tables, name="x", tally=tally, step_counts=[], figures={}, config={}, sources=sources_named
+        tables,
+        name="x",
+        tally=tally,
+        step_counts=[],
+        figures={},
+        config={},
+        sources=sources_named,
     )
     write_croissant(tables, name="x", licence="other", sources=sources_named)
     (tables / MARKER).write_text("{}")
@@ -235,15 +321,13 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
         + whole
     )
     assert b"w12x7" in content
-    assert not [
-        number for number in (1, 2, 3, 4, 7, 8, 10, 11, 123) if f"w{number}x".encode() in content
-    ]
+    for number in (1, 2, 3, 4, 7, 8, 10, 11, 123):
+        assert f"w{number}x".encode() not in content
     record = json.loads((published / "croissant.json").read_text())
     assert record["isBasedOn"] == [{"@type": "sc:Dataset", **sources_named[0]}]
-    digests = {
-        path.name: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in published.glob("*.parquet")
-    }
+    digests = {}
+    for path in published.glob("*.parquet"):
+        digests[path.name] = hashlib.sha256(path.read_bytes()).hexdigest()
     assert {one["name"]: one["sha256"] for one in record["distribution"]} == digests
     assert f"| {'0' * 40} | `{'1' * 64}` |" in (published / "README.md").read_text()
 
@@ -262,8 +346,17 @@ main(["data", "push", sys.argv[1], "--repo", "me/mine"])
 def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_path: Path) -> None:
     rows = [problem(1), problem(2, license="ISC")]
     hub = Hub(files={"data/train.jsonl": "".join(json.dumps(one) + "\n" for one in rows).encode()})
-    kept = [Candidate(id=f"set/{licence}", dataset="set", statement="Add.", licence=licence,
-                      tests=(TestCase(input="1", output="1"),)) for licence in ("MIT", "")]  # fmt: skip
+    kept = []
+    for licence in ("MIT", ""):
+        kept.append(
+            Candidate(
+                id=f"set/{licence}",
+                dataset="set",
+                statement="Add.",
+                licence=licence,
+                tests=(TestCase(input="1", output="1"),),
+            )
+        )
     tally = write_tables(
         tmp_path,
         kept,
@@ -283,13 +376,24 @@ def test_a_known_data_set_has_its_licence_and_what_is_refused_is_not_pushed(tmp_
         }
         command = [sys.executable, "-c", ON_THE_HUB, str(tmp_path)]
         done = subprocess.run(
-            command, env={**os.environ, **place}, capture_output=True, text=True, timeout=120
+            command,
+            env={**os.environ, **place},
+            capture_output=True,
+            text=True,
+            timeout=120,
         )
     assert done.stdout.startswith("['MIT', 'ISC']\n1 problems pushed to "), done.stderr
     assert "1 left out: no licence is stated" in done.stderr
     (files,) = hub.committed
-    assert set(files) == {"README.md", "croissant.json", "funnel.json", "manifest.json", "lineage-00000.parquet",
-                          "problems-00000.parquet", "rejected-00000.parquet"}  # fmt: skip
+    assert set(files) == {
+        "README.md",
+        "croissant.json",
+        "funnel.json",
+        "manifest.json",
+        "lineage-00000.parquet",
+        "problems-00000.parquet",
+        "rejected-00000.parquet",
+    }
     rejected = pq.read_table(BytesIO(files["rejected-00000.parquet"])).to_pylist()
     assert rejected == [
         {"id": "x", "dataset": "set", "source_row": "", "stage": "filter", "reason": "contaminated"}
@@ -336,11 +440,13 @@ def deduplicate(rows: list[Candidate]) -> tuple[list[Candidate], list[Rejection]
     barrier = DuplicateBarrier(Config())
     by_id = {row.id: row for row in sorted(rows, key=lambda row: row.id)}
     barrier.decide(barrier.look(rows))
-    done = [
-        barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)})
-        for row in by_id.values()
-    ]
-    kept = [one for one in done if isinstance(one, Candidate)]
+    done = []
+    for row in by_id.values():
+        done.append(barrier.apply(row, {name: by_id[name] for name in barrier.needs(row.id)}))
+    kept = []
+    for one in done:
+        if isinstance(one, Candidate):
+            kept.append(one)
     return kept, [one for one in done if isinstance(one, Rejection)]
 
 
@@ -399,7 +505,10 @@ def test_rows_in_are_rows_out_in_any_order(
     assert deduplicate(chance.sample(rows, len(rows))) == (kept, gone)
     by_id = {row.id: row for row in rows}
     for one in kept:
-        alike = [by_id[name] for name in one.merged if by_id[name].fn_name == one.fn_name]
+        alike = []
+        for name in one.merged:
+            if by_id[name].fn_name == one.fn_name:
+                alike.append(by_id[name])
         inputs = [test.input for test in one.tests]
         assert one.tests[: len(by_id[one.id].tests)] == by_id[one.id].tests
         assert len(inputs) == len(set(inputs))

@@ -1,4 +1,5 @@
-"""A row of each public format, with every field as it is published, and what is right and wrong for it.
+"""A row of each public format, with every field as it is published,
+and what is right and wrong for it.
 
 They are in `published_rows.jsonl`, one a line.
 """
@@ -25,7 +26,8 @@ def read_rows() -> dict[str, Published]:
 
 
 ROWS = read_rows()
-STDIN, CALL = ROWS["apps"].right, ROWS["verl, an object"].right
+STDIN = ROWS["apps"].right
+CALL = ROWS["verl, an object"].right
 
 
 def verl_row(truth: object, extra: object = None) -> dict[str, Any]:

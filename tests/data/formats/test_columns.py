@@ -101,18 +101,46 @@ def test_usual_keys_of_tests_are_read_without_being_named(keys: tuple[str, str])
 @pytest.mark.parametrize(
     ("columns", "error", "said"),
     [
-        ({**NAMED, "tests": "task.case"}, DataError, r"column task.case \(named for tests\) is missing or null; "
-         r"the row has task.cases, task.text, uid"),
-        ({**NAMED, "id": "key"}, DataError, r"column key \(named for id\) is missing or null; the row has"),
-        ({**NAMED, "input": "in"}, DataError, r"test 1 has no in \(named for input\), but given, wanted"),
-        ({"id": "uid", "statement": "task.text", "tests": "task.cases"}, DataError,
-         "test 1 has no input and no output, but given, wanted; name its keys, as in columns input=stdin"),
-        ({"statment": "uid"}, ConfigError, "'statment' is no field of a problem; did you mean statement?"),
-        ({"statement": "task.text", "inputs": "uid"}, ConfigError, "inputs and outputs go together"),
+        (
+            {**NAMED, "tests": "task.case"},
+            DataError,
+            r"column task.case \(named for tests\) is missing or null; "
+            r"the row has task.cases, task.text, uid",
+        ),
+        (
+            {**NAMED, "id": "key"},
+            DataError,
+            r"column key \(named for id\) is missing or null; the row has",
+        ),
+        (
+            {**NAMED, "input": "in"},
+            DataError,
+            r"test 1 has no in \(named for input\), but given, wanted",
+        ),
+        (
+            {"id": "uid", "statement": "task.text", "tests": "task.cases"},
+            DataError,
+            (
+                "test 1 has no input and no output, but given, wanted; name its keys, as in "
+                "columns input=stdin"
+            ),
+        ),
+        (
+            {"statment": "uid"},
+            ConfigError,
+            "'statment' is no field of a problem; did you mean statement?",
+        ),
+        (
+            {"statement": "task.text", "inputs": "uid"},
+            ConfigError,
+            "inputs and outputs go together",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_was_found_and_what_was_wanted_is_said(
-    columns: Mapping[str, str], error: type[Exception], said: str
+    columns: Mapping[str, str],
+    error: type[Exception],
+    said: str,
 ) -> None:
     with pytest.raises(error, match=said):
         read_problem(OWN, columns=columns)
@@ -127,7 +155,9 @@ def test_what_was_found_and_what_was_wanted_is_said(
     ],
 )
 def test_a_named_limit_that_cannot_be_read_is_an_error(
-    field: str, value: object, said: str
+    field: str,
+    value: object,
+    said: str,
 ) -> None:
     with pytest.raises(DataError, match=said):
         read_problem({**OWN, "limit": value}, columns={**NAMED, field: "limit"})
@@ -218,7 +248,10 @@ def test_raw_rows_in_place_of_problems_are_named(tmp_path: Path) -> None:
 
 def test_an_evaluation_says_which_rows_of_mbpp_it_takes(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "mbpp.jsonl", [mbpp_row(601)])
-    said = "none of the 1 problems is selected; MBPP's test has the task_id 11 to 510.*--benchmark.kind problems"
+    said = (
+        "none of the 1 problems is selected; MBPP's test has the task_id 11 to "
+        "510.*--benchmark.kind problems"
+    )
     with pytest.raises(DataError, match=said):
         Mbpp(kind="mbpp", path=source).read()
 
@@ -263,7 +296,10 @@ READERS = {"humaneval": HumanEval, "mbpp": Mbpp, "livecodebench": LiveCodeBench}
     ],
 )
 def test_a_file_of_another_benchmark_is_named_with_what_to_type(
-    kind: str, row: dict[str, Any], other: str, tmp_path: Path
+    kind: str,
+    row: dict[str, Any],
+    other: str,
+    tmp_path: Path,
 ) -> None:
     source = write_rows(tmp_path / "rows.jsonl", [row])
     benchmark = READERS[kind].model_validate({"kind": kind, "path": source})
@@ -297,7 +333,9 @@ def test_a_source_of_a_build_takes_columns(tmp_path: Path) -> None:
     [("id=uid", "leave out id"), ("statment=uid", "did you mean statement"), ("uid", "FIELD=")],
 )
 def test_columns_that_a_build_cannot_take_are_an_error(
-    columns: str, said: str, tmp_path: Path
+    columns: str,
+    said: str,
+    tmp_path: Path,
 ) -> None:
     source = write_rows(tmp_path / "own.jsonl", [OWN])
     settings = {"path": str(source), "format": "trl", "columns": columns}

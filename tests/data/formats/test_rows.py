@@ -1,4 +1,6 @@
-"""A row of each public format becomes a problem that accepts what is right; what is exported is read back."""
+"""A row of each public format becomes a problem that accepts what is right;
+what is exported is read back.
+"""
 
 import json
 import re
@@ -28,9 +30,10 @@ NOT_ROWS = {name for name, found in FORMATS.items() if found.folders is not None
 def verdicts() -> dict[str, tuple[Verdict, Verdict]]:
     """What one judge says of the right and of the wrong program of each row."""
     problems = [read_problem(published.row) for published in ROWS.values()]
-    programs = [
-        Program(code) for published in ROWS.values() for code in (published.right, published.wrong)
-    ]
+    programs = []
+    for published in ROWS.values():
+        for code in (published.right, published.wrong):
+            programs.append(Program(code))
     with Judge(workers=2) as judge:
         found = judge.judge(programs, [problem for problem in problems for _ in range(2)])
     return {name: (found[2 * place], found[2 * place + 1]) for place, name in enumerate(ROWS)}
@@ -55,7 +58,8 @@ def test_a_row_is_judged_as_its_format_says(
 
 LONG = 10**6000 + 7
 """An integer of 6,001 digits; Python itself reads and writes at most 4,300."""
-DIGITS, TWICE = f"1{'0' * 5999}7", f"2{'0' * 5998}14"
+DIGITS = f"1{'0' * 5999}7"
+TWICE = f"2{'0' * 5998}14"
 LONG_ROWS: dict[str, dict[str, Any]] = {
     "apps, text": {
         "input_output": f'{{"fn_name": "f", "inputs": [[{DIGITS}]], "outputs": [{TWICE}]}}'
@@ -104,7 +108,10 @@ def judge_long_rows() -> list[set[Outcome]]:
     programs = [Program(f"def f(x):\n    return {factor} * x\n") for factor in (2, 3)]
     with Judge(workers=2) as judge:
         verdicts = [judge.judge([program] * len(problems), problems) for program in programs]
-    return [{verdict.outcome for verdict in found} for found in verdicts]
+    outcomes = []
+    for found in verdicts:
+        outcomes.append({verdict.outcome for verdict in found})
+    return outcomes
 
 
 def test_integers_of_any_size_are_read_in_every_format() -> None:
@@ -178,7 +185,8 @@ def test_a_value_that_cannot_be_used_is_named(given: str, expected: str, said: s
         read_problem(apps_row([given], [expected]))
 
 
-ONE, TWO = [[1], [5]], [[[1]], [[5]]]
+ONE = [[1], [5]]
+TWO = [[[1]], [[5]]]
 """Outputs that are lists of one; lists of one with a list in them."""
 
 
@@ -198,7 +206,9 @@ ONE, TWO = [[1], [5]], [[[1]], [[5]]]
     ],
 )
 def test_lists_of_one_are_left_where_the_starter_returns_a_list(
-    returns: str, outputs: list[Any], expected: list[str]
+    returns: str,
+    outputs: list[Any],
+    expected: list[str],
 ) -> None:
     starter = f"class Solution:\n    def f(self, x){returns}:\n        "
     problem = read_problem(apps_row([[1], [2]], outputs, starter_code=starter))
@@ -213,7 +223,8 @@ def checker_of(statement: str, output: str = "0.25\n", fn_name: str = "") -> dic
     return problem.checker.model_dump(exclude_defaults=True)
 
 
-BOTH, ABSOLUTE = {"type": "float", "tolerance": 1e-3}, {"type": "float", "absolute": 1e-3}
+BOTH = {"type": "float", "tolerance": 1e-3}
+ABSOLUTE = {"type": "float", "absolute": 1e-3}
 
 
 @pytest.mark.parametrize(
@@ -282,7 +293,9 @@ marks = {name.split(".")[0] for found in FORMATS.values() for mark in found.mark
     data=st.data(),
 )
 def test_further_columns_and_their_order_change_nothing(
-    name: str, more: dict[str, Any], data: st.DataObject
+    name: str,
+    more: dict[str, Any],
+    data: st.DataObject,
 ) -> None:
     published = ROWS[name]
     columns = {key: value for key, value in more.items() if key not in marks} | published.row
@@ -318,7 +331,11 @@ LOOP = "from solution import f\n\ndef test():\n    for i in [1]:\n        assert
 
 
 def without(name: str, field: str) -> dict[str, Any]:
-    return {key: value for key, value in ROWS[name].row.items() if key != field}
+    row = {}
+    for key, value in ROWS[name].row.items():
+        if key != field:
+            row[key] = value
+    return row
 
 
 @pytest.mark.parametrize(
@@ -394,14 +411,15 @@ PAGE = (Path(__file__).parents[3] / "docs" / "rows.md").read_text(encoding="utf-
 
 
 def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> None:
-    tests, limits = (
-        {"inputs": ["1"], "outputs": ["1"]},
-        {"time_limit": "500 ms", "memory_limit": 64},
-    )
+    tests = {"inputs": ["1"], "outputs": ["1"]}
+    limits = {"time_limit": "500 ms", "memory_limit": 64}
     for row in (
-        {"input_output": tests, **limits}, {"tests": tests, "metadata": limits}, {"info": {"tests": tests, **limits}},
-        {"ground_truth": tests, "extra_info": limits}, {"verifier_metadata": {"unit_tests": tests, **limits}},
-    ):  # fmt: skip
+        {"input_output": tests, **limits},
+        {"tests": tests, "metadata": limits},
+        {"info": {"tests": tests, **limits}},
+        {"ground_truth": tests, "extra_info": limits},
+        {"verifier_metadata": {"unit_tests": tests, **limits}},
+    ):
         problem = read_problem(row)
         assert problem.time_limit_seconds == 0.5
         assert problem.memory_limit_mib == 64
@@ -409,7 +427,10 @@ def test_a_limit_counts_wherever_a_format_has_what_it_says_of_a_problem() -> Non
 
 def test_every_format_and_every_form_is_on_the_page() -> None:
     for name, found in FORMATS.items():
-        lines = [line for line in PAGE.splitlines() if f"`{name}`" in line]
+        lines = []
+        for line in PAGE.splitlines():
+            if f"`{name}`" in line:
+                lines.append(line)
         assert lines, name
         if found.folders is None:
             row = next(line for line in lines if line.startswith("|"))

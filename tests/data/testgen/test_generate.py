@@ -52,9 +52,11 @@ HARD_CODED = """class Solution:
         return 2 if nums == [1, 3, 2, 4] else 1
 """
 VALIDATOR = InputProgram(
-    name="check", role="validator", language="python",
+    name="check",
+    role="validator",
+    language="python",
     code="import json, sys\nsys.exit(not all(1 <= one <= 1000 for one in json.load(sys.stdin)))\n",
-)  # fmt: skip
+)
 SMALL = GenerateSettings(min_hidden_tests=10)
 KNOWN = "nums in ([1, 3, 2, 4], [5, 5, 9])"
 Open = Callable[[], Judges]
@@ -79,10 +81,15 @@ def few_mutations() -> Iterator[None]:
 def make_candidate(**fields: object) -> Candidate:
     tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 5, 9]", "output": "1"}]
     defaults = {
-        "id": "made/rises", "dataset": "made", "statement": STATEMENT, "fn_name": "rises", "tests": tests,
+        "id": "made/rises",
+        "dataset": "made",
+        "statement": STATEMENT,
+        "fn_name": "rises",
+        "tests": tests,
         "starter_code": "class Solution:\n    def rises(self, nums: List[int]) -> int:\n        ",
-        "solutions": [{"code": RIGHT}], "kit": InputKit(programs=(VALIDATOR,)),
-    }  # fmt: skip
+        "solutions": [{"code": RIGHT}],
+        "kit": InputKit(programs=(VALIDATOR,)),
+    }
     return Candidate.model_validate({**defaults, **fields})
 
 
@@ -102,7 +109,9 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert len(made.origins) == len(made.tests)
     kinds = {one.kind.partition("/")[0] for one in made.origins}
     assert kinds == {"given", "mutated"}
-    assert all(one.parent for one in made.origins if one.kind.startswith("mutated/"))
+    for one in made.origins:
+        if one.kind.startswith("mutated/"):
+            assert one.parent
     assert {one.certificate for one in made.origins} == {"", "package"}
     for test in made.tests:
         nums = json.loads(test.input)
@@ -142,13 +151,17 @@ def test_a_problem_with_known_slow_programs_gets_large_tests_though_it_has_enoug
     tests = [{"input": f"[{n}, {n + 1}, 900, 7]", "output": "2"} for n in range(1, 11)]
     slow = RIGHT.replace("count += 1", "count += 1 + 0 * sum(nums[:i])")
     candidate = make_candidate(
-        tests=tests, solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}]
+        tests=tests,
+        solutions=[{"code": RIGHT}, {"code": slow, "known": "time_limit"}],
     )
     # Without a generator nothing large can be made, and nothing is lacking.
     assert generate(candidate, lambda: pytest.fail("a judge was started"), SMALL) is candidate
     made = generated(candidate.model_copy(update={"kit": KIT}), judges)
     added = made.origins[len(tests) :]
-    large = [test for test in made.tests[len(tests) :] if len(test.input) > LARGE_BYTES]
+    large = []
+    for test in made.tests[len(tests) :]:
+        if len(test.input) > LARGE_BYTES:
+            large.append(test)
     assert large
     assert {one.kind for one in added} == {"package/long"}
     trial = made.to_trial("python", seconds=1.0, memory_mib=1024)
@@ -184,7 +197,9 @@ def test_an_input_too_slow_for_a_reference_costs_no_others(
     ],
 )
 def test_a_reference_that_cannot_be_relied_on_answers_nothing(
-    judges: Open, result: str, why: str
+    judges: Open,
+    result: str,
+    why: str,
 ) -> None:
     code = RIGHT.replace("return count", f"return {result}")
     made = generated(make_candidate(solutions=[{"code": code}]), judges)
@@ -206,16 +221,23 @@ numbers = sys.stdin.read().split()
 sys.exit(len(numbers) < 3 or not all(one in "123456789" for one in numbers))
 """
 SECOND = FIRST.replace("numbers", "words")
-GENERATES = "import random, sys\nrandom.seed(int(sys.argv[1]))\nprint(*(random.randint(1, 9) for _ in range(5)))\n"
+GENERATES = (
+    "import random, sys\n"
+    "random.seed(int(sys.argv[1]))\n"
+    "print(*(random.randint(1, 9) for _ in range(5)))\n"
+)
 
 
 def ask_model(judges: Open, validators: list[str]) -> tuple[Candidate, list[dict[str, Any]]]:
     """Generate for sums of an input whose layout is not inferred: it has an empty line within."""
     candidate = make_candidate(
-        statement="Sum up all numbers of the input.", fn_name=None, starter_code=None, kit=InputKit(),
+        statement="Sum up all numbers of the input.",
+        fn_name=None,
+        starter_code=None,
+        kit=InputKit(),
         tests=[{"input": "1 2\n\n3\n", "output": "6\n"}],
         solutions=[{"code": SUM}, {"code": SUM.replace("print", "print  ")}],
-    )  # fmt: skip
+    )
     replies = iter(validators)
 
     def reply(number: int, messages: list[dict[str, str]]) -> str:
@@ -234,7 +256,8 @@ def test_a_model_writes_generators_and_two_validators_for_what_is_not_understood
 ) -> None:
     made, asked = ask_model(judges, ["raise SystemExit(1)", FIRST, FIRST, SECOND])
     assert len(asked) == 5
-    assert all("Sum up all numbers" in one["messages"][0]["content"] for one in asked)
+    for one in asked:
+        assert "Sum up all numbers" in one["messages"][0]["content"]
     assert {one.kind for one in made.origins} == {"given", "model/generator 0"}
     assert {one.certificate for one in made.origins} == {"", "model"}
     assert len(made.tests) == 1 + 6
@@ -262,7 +285,8 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
     judges: Open,
 ) -> None:
     bare = make_candidate(
-        kit=InputKit(), solutions=[{"code": RIGHT}, {"code": RIGHT.replace("count", "num")}]
+        kit=InputKit(),
+        solutions=[{"code": RIGHT}, {"code": RIGHT.replace("count", "num")}],
     )
     left_out = generated(bare, judges)
     assert len(left_out.tests) == 2

@@ -37,7 +37,10 @@ def verify_one(
 def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> None:
     solutions = [*accepted(RIGHT, ALSO_RIGHT), {"code": WRONG, "known": "wrong_answer"}]
     kept = verify_one(
-        judge, VerifySettings(max_tests=2), solutions=solutions, groups=["sample", *["secret"] * 5]
+        judge,
+        VerifySettings(max_tests=2),
+        solutions=solutions,
+        groups=["sample", *["secret"] * 5],
     )
     assert isinstance(kept, Candidate)
     assert kept.time_limit_seconds == 2.0
@@ -109,7 +112,9 @@ def checked_by(code: str) -> dict[str, object]:
     ids=lambda value: str(value)[:40],
 )
 def test_every_reason_is_given_for_what_it_says(
-    judge: Judge, reason: str, fields: dict[str, object]
+    judge: Judge,
+    reason: str,
+    fields: dict[str, object],
 ) -> None:
     # A flaky program may pass all runs, or fail the first.
     for _ in range(30 if reason == "flaky" else 1):

@@ -1,4 +1,6 @@
-"""What follows from verdicts, how they are kept, and that two builds of the same candidates write the same bytes."""
+"""What follows from verdicts, how they are kept,
+and that two builds of the same candidates write the same bytes.
+"""
 
 import sqlite3
 from collections.abc import Iterator, Sequence
@@ -73,7 +75,8 @@ def trial(name: str, role: str, *failed: int) -> Trial:
 
 def test_slow_and_partial_programs_that_pass_are_a_flag() -> None:
     passing = (trial("2", "partial"), trial("3", "slow"))
-    accepted, caught = trial("0", "accepted"), (trial("1", "partial", 1), trial("4", "slow", 1))
+    accepted = trial("0", "accepted")
+    caught = (trial("1", "partial", 1), trial("4", "slow", 1))
     for others, flags in ((caught[:1], ("slow_passes",)), (caught, ())):
         evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *others))
         assert find_fault(evidence) is None
@@ -86,12 +89,17 @@ def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
     trials = (trial("0", "accepted"), trial("1", "wrong", 4), trial("2", "wrong", 0))
     evidence = Evidence(candidate=make_candidate(), trials=trials)
     rates = combine_counts([count_right(evidence, VerifySettings(max_tests=1))])
-    found = {name: rate and (rate.right, rate.total) for name, rate in rates.items()}
+    found = {}
+    for name, rate in rates.items():
+        found[name] = rate and (rate.right, rate.total)
     # Without its only reference the problem would not be kept.
     assert found == {
-        "true_positive": None, "true_negative": (0, 2), "true_negative_slow": None, "true_negative_partial": None,
+        "true_positive": None,
+        "true_negative": (0, 2),
+        "true_negative_slow": None,
+        "true_negative_partial": None,
         "true_negative_released": (1, 2),
-    }  # fmt: skip
+    }
 
 
 GROUPS = st.sampled_from(["", "sample", "group1", "group2"])
@@ -106,7 +114,11 @@ FAILED = st.lists(st.frozensets(st.integers(0, 24), max_size=6), max_size=12)
 @settings(max_examples=50, deadline=None)
 @given(COSTS, FAILED, st.integers(1, 15), st.integers(1, 5000), st.floats(0.1, 10))
 def test_the_budget_holds_and_the_order_stays(
-    costs: list[Cost], failed: list[frozenset[int]], most: int, most_bytes: int, most_seconds: float
+    costs: list[Cost],
+    failed: list[frozenset[int]],
+    most: int,
+    most_bytes: int,
+    most_seconds: float,
 ) -> None:
     failed = [frozenset(number for number in program if number < len(costs)) for program in failed]
     settings = VerifySettings(max_tests=most)
@@ -116,20 +128,30 @@ def test_the_budget_holds_and_the_order_stays(
     assert sum(costs[number].num_bytes for number in chosen) <= most_bytes
     assert sum(costs[number].seconds for number in chosen) <= most_seconds + 1e-6
     assert chosen == choose_tests(
-        costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds
+        costs,
+        failed,
+        settings,
+        max_bytes=most_bytes,
+        max_seconds=most_seconds,
     )
     # With room for one test per program all are caught.
     roomy = choose_tests(
-        costs, failed, VerifySettings(max_tests=max(1, len(failed))), max_seconds=1e6
+        costs,
+        failed,
+        VerifySettings(max_tests=max(1, len(failed))),
+        max_seconds=1e6,
     )
-    assert all(program & set(roomy) for program in failed if program)
+    for program in failed:
+        if program:
+            assert program & set(roomy)
 
 
 def test_what_catches_a_submission_comes_before_a_spread() -> None:
-    made = [
-        MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5)
-        for n in range(3)
-    ]
+    made = []
+    for n in range(3):
+        made.append(
+            MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5)
+        )
     assert choose_made(made, {1: 1, 2: 2}, most=1, num_large=0) == [2]
     assert choose_made(made, {1: 0, 2: 1}, most=2, num_large=0) == [0, 2]
 
@@ -183,14 +205,16 @@ CANDIDATES = [
         solutions=solutions(time_limit=LOOPS_LATE, memory_limit="x = [0] * (1 << 28)\n"),
     ),
     make_candidate(
-        id="made/dropped", solutions=solutions(accepted=RIGHT + "assert a < 9, object()\n")
+        id="made/dropped",
+        solutions=solutions(accepted=RIGHT + "assert a < 9, object()\n"),
     ),
     make_candidate(id="made/late", solutions=[{"code": "while True: pass\n"}]),
     make_candidate(id="made/large", solutions=[{"code": "x = [0] * (1 << 29)\n"}]),
     make_candidate(id="made/address", solutions=[{"code": "raise ValueError(object())\n"}]),
     make_candidate(id="made/refused", solutions=[{"code": "print(object())\n"}]),
     make_candidate(
-        id="made/python2", solutions=[{"code": "print sum(map(int, raw_input().split()))\n"}]
+        id="made/python2",
+        solutions=[{"code": "print sum(map(int, raw_input().split()))\n"}],
     ),
     make_candidate(id="made/limits", time_limit_seconds=3.0, memory_limit_mib=64),
 ]
@@ -209,7 +233,9 @@ def written(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
 
 
 def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
-    judge: Judge, written: tuple[list[str], Path], tmp_path: Path
+    judge: Judge,
+    written: tuple[list[str], Path],
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "store.sqlite"
     with sqlite3.connect(written[1]) as source, sqlite3.connect(path) as target:
@@ -249,7 +275,8 @@ def timed(*seconds: float) -> Verdict:
 
 
 def attempt(language: str, seconds: float) -> Attempt:
-    program, each = Program(RIGHT, language), [seconds] * 6
+    program = Program(RIGHT, language)
+    each = [seconds] * 6
     return Attempt("0", "accepted", program, verdicts=[timed(*each)], fastest_seconds=each)
 
 
@@ -258,11 +285,19 @@ def attempt(language: str, seconds: float) -> Attempt:
     [(0.1, 9.0, 2.0, 0), (0.45, 0.3, 2.0, 3), (0.45, 0.41, 5.0, 3), (0.63, 9.0, 5.0, 0)],
 )
 def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
-    first: float, later: float, limit: float, times: int
+    first: float,
+    later: float,
+    limit: float,
+    times: int,
 ) -> None:
     candidate = make_candidate()
     plan = VerificationPlan(
-        candidate, [attempt("python", first)], [], [], limit_seconds=40.0, memory_mib=2048
+        candidate,
+        [attempt("python", first)],
+        [],
+        [],
+        limit_seconds=40.0,
+        memory_mib=2048,
     )
     asked = []
 
@@ -291,7 +326,10 @@ def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale
     [(None, 1.3, 0.1, {"python": 10.0, "cpp": 1.0}), (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0})],
 )
 def test_slow_programs_get_what_references_in_their_language_need_times_the_source_s_multiplier(
-    stated: float | None, python: float, cpp: float, limits: dict[str, float]
+    stated: float | None,
+    python: float,
+    cpp: float,
+    limits: dict[str, float],
 ) -> None:
     attempts = [attempt("python", python), attempt("cpp", cpp)]
     candidate = make_candidate(time_multiplier=stated)
@@ -304,7 +342,8 @@ def test_slow_programs_get_what_references_in_their_language_need_times_the_sour
 def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -> None:
     partial = "a, b = map(int, input().split())\nwhile a in (0, 7): pass\nprint(a + b)\n"
     candidate = make_candidate(
-        solutions=[{"code": RIGHT}, {"code": partial, "known": "partial"}], time_limit_seconds=1.0
+        solutions=[{"code": RIGHT}, {"code": partial, "known": "partial"}],
+        time_limit_seconds=1.0,
     )
     (evidence,) = gather([candidate], judge, VerifySettings())
     trial = next(one for one in getattr(evidence, "trials", ()) if one.role == "partial")

@@ -35,9 +35,13 @@ PROBLEM = Problem(
 TOKEN = "a-token-for-tests-only"
 PATIENCE_SECONDS = 60.0
 http = httpx.Client(
-    verify=False, timeout=PATIENCE_SECONDS, limits=httpx.Limits(max_keepalive_connections=0)
+    verify=False,
+    timeout=PATIENCE_SECONDS,
+    limits=httpx.Limits(max_keepalive_connections=0),
 )
-"""A new connection for each request, without the certificates of the machine, which take longer to read than to ask."""
+"""A new connection for each request, without the certificates of the machine,
+which take longer to read than to ask.
+"""
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,11 @@ def serve(*options: str, **started: Any) -> Iterator[tuple[str, subprocess.Popen
 def stub_judge(
     judge: Judge, behave: Callable[[int, list[Verdict]], list[Verdict | None]]
 ) -> Iterator[tuple[str, list[int]]]:
-    """Serve the verdicts of a judge as a function changes them, which gets the number of the request.
+    """Serve the verdicts of a judge as a function changes them,
+    which gets the number of the request.
 
-    Where it gives None in the place of a verdict, the answer goes on saying that it is there. Yields the address and,
-    for each request, how many programs it had.
+    Where it gives None in the place of a verdict, the answer goes on saying that it is there.
+    Yields the address and, for each request, how many programs it had.
     """
     asked: list[int] = []
 
@@ -133,7 +138,10 @@ def stub_judge(
 
 
 def judge_alternating(
-    judge: BaseJudge, what: str, number: int, at_the_tenth: Callable[[], object] = lambda: None
+    judge: BaseJudge,
+    what: str,
+    number: int,
+    at_the_tenth: Callable[[], object] = lambda: None,
 ) -> None:
     """Judge programs, each its own: right, wrong, right, ...; each has its verdict, told once."""
     told: list[int] = []
@@ -143,9 +151,9 @@ def judge_alternating(
         if len(told) == 10:
             at_the_tenth()
 
-    programs = [
-        Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}") for n in range(number)
-    ]
+    programs = []
+    for n in range(number):
+        programs.append(Program(ADD.replace("a + b", f"a + b + {n % 2}") + f"  # {what} {n}"))
     verdicts = judge.judge(programs, [PROBLEM] * number, on_verdict=note)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.ACCEPTED, Outcome.WRONG_ANSWER] * (
         number // 2

@@ -37,7 +37,8 @@ def test_it_serves_over_tls_and_ends_with_what_it_has(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     has_tls = shutil.which("openssl") is not None
-    cert, key = str(tmp_path / "cert.pem"), str(tmp_path / "key.pem")
+    cert = str(tmp_path / "cert.pem")
+    key = str(tmp_path / "key.pem")
     made = [
         "openssl",
         "req",
@@ -71,7 +72,8 @@ def test_it_serves_over_tls_and_ends_with_what_it_has(
         assert process.stderr is not None
         assert "the service has ended" in process.stderr.read()
         assert [answer.status_code for answer in answers] == [200] * 4
-        assert all(answer.json()["verdicts"][0]["outcome"] == "accepted" for answer in answers)
+        for answer in answers:
+            assert answer.json()["verdicts"][0]["outcome"] == "accepted"
         with pytest.raises(httpx.ConnectError):
             httpx.get(f"{url}/healthz")
 
@@ -86,20 +88,24 @@ def test_what_is_left_after_the_grace_is_given_back() -> None:
         answers = [future.result() for future in waiting]
         assert process.wait(20) == 0
     assert {answer.status_code for answer in answers} <= {200, 503}
-    given_back = [answer for answer in answers if answer.status_code == 503]
+    given_back = []
+    for answer in answers:
+        if answer.status_code == 503:
+            given_back.append(answer)
     assert len(given_back) >= 4
-    assert all(
-        "shutting down" in answer.json()["detail"] and answer.headers["Retry-After"]
-        for answer in given_back
-    )
+    for answer in given_back:
+        assert "shutting down" in answer.json()["detail"]
+        assert answer.headers["Retry-After"]
     assert children
-    assert not [pid for pid in children if Path(f"/proc/{pid}").exists()]
+    for pid in children:
+        assert not Path(f"/proc/{pid}").exists()
 
 
 def test_wrong_options_are_one_line_each(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    tokens, empty = str(tmp_path / "tokens"), str(tmp_path / "empty")
+    tokens = str(tmp_path / "tokens")
+    empty = str(tmp_path / "empty")
     Path(tokens).write_text("short\n")
     Path(empty).write_text("")
     with socket.create_server(("127.0.0.1", 0)) as taken:

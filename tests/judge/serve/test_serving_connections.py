@@ -61,7 +61,8 @@ def test_more_idle_connections_than_descriptors() -> None:
     with serve(*options, **limited) as (url, _), contextlib.ExitStack() as opened:
         for _ in range(600):
             opened.enter_context(connect(int(url.rpartition(":")[2])))
-        status, until = 503, time.monotonic() + PATIENCE_SECONDS
+        status = 503
+        until = time.monotonic() + PATIENCE_SECONDS
         while status == 503 and time.monotonic() < until:
             time.sleep(0.1)
             with contextlib.suppress(httpx.RequestError):

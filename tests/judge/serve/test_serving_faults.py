@@ -1,4 +1,6 @@
-"""What is overloaded, cut off or killed: nothing is lost, nothing is told twice, a fault is not a verdict."""
+"""What is overloaded, cut off or killed: nothing is lost, nothing is told twice,
+a fault is not a verdict.
+"""
 
 import concurrent.futures
 import json
@@ -47,16 +49,19 @@ def test_overload_is_answered_429_and_is_over_when_it_is_over(judge: Judge) -> N
         answers = list(
             pool.map(lambda n: running.post("/v1/judge", endless(f"over {n}")), range(12))
         )
-        refused = [answer for answer in answers if answer.status_code == 429]
-        judged = [
-            answer.json()["verdicts"][0]["outcome"]
-            for answer in answers
-            if answer.status_code == 200
-        ]
+        refused = []
+        for answer in answers:
+            if answer.status_code == 429:
+                refused.append(answer)
+        judged = []
+        for answer in answers:
+            if answer.status_code == 200:
+                judged.append(answer.json()["verdicts"][0]["outcome"])
         assert len(refused) + len(judged) == 12
         assert refused
         assert set(judged) == {"time_limit"}
-        assert all(1 <= int(answer.headers["Retry-After"]) <= 60 for answer in refused)
+        for answer in refused:
+            assert 1 <= int(answer.headers["Retry-After"]) <= 60
         assert "at most 4 are taken" in refused[0].json()["detail"]
         assert http.get(f"{running.url}/readyz").status_code == 200
         too_many = {
@@ -99,7 +104,9 @@ def test_a_client_that_leaves_takes_its_programs_with_it(running: Running) -> No
 
 def test_the_client_says_what_the_judge_says(running: Running) -> None:
     codes = [ADD, "print(3)", "1 / 0", None, ADD]
-    programs = [Program(code, reason="" if code else "cut") for code in codes]
+    programs = []
+    for code in codes:
+        programs.append(Program(code, reason="" if code else "cut"))
     with JudgeClient(running.url) as client:
         verdicts = client.judge(programs, [PROBLEM] * 5)
         assert client.about()["workers"] == 2
@@ -108,7 +115,9 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
             [Program(ADD)], [PROBLEM]
         )
         for mine, theirs in zip(
-            verdicts, running.judge.judge(programs, [PROBLEM] * 5), strict=True
+            verdicts,
+            running.judge.judge(programs, [PROBLEM] * 5),
+            strict=True,
         ):
             assert mine.outcome == theirs.outcome
             assert mine.detail == theirs.detail
@@ -116,18 +125,20 @@ def test_the_client_says_what_the_judge_says(running: Running) -> None:
             assert [test.verdict for test in mine.tests] == [test.verdict for test in theirs.tests]
         # Requests that are too large are halved; a program that is refused takes no other with it.
         large = [Program(f"{ADD}  # {'x' * 300_000} {n}") for n in range(8)]
-        assert all(verdict.is_accepted for verdict in client.judge(large, [PROBLEM] * 8))
+        for verdict in client.judge(large, [PROBLEM] * 8):
+            assert verdict.is_accepted
         with pytest.raises(DataError, match="413"):
             client.judge([Program("#" * (2 << 20))], [PROBLEM])
         with pytest.raises(DataError, match=r"JSON cannot hold it: .*surrogates"):
             client.judge([Program(ADD), Program("# \ud800")], [PROBLEM] * 2)
-        waiting = [
-            client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM)
-            for n in range(6)
-        ]
+        waiting = []
+        for n in range(6):
+            waiting.append(client.submit(Program(f"{ADD} # {n}"), TOO_LONG if n == 3 else PROBLEM))
         with pytest.raises(DataError, match="time limit of 600 s"):
             waiting[3].result(60)
-        assert all(future.result(60).is_accepted for n, future in enumerate(waiting) if n != 3)
+        for n, future in enumerate(waiting):
+            if n != 3:
+                assert future.result(60).is_accepted
         with pytest.raises(DataError, match="101 tests in one request; send at most 100"):
             client.judge(
                 [Program(ADD)], [Problem(id="x", tests=(TestCase(input="", output=""),) * 101)]
@@ -176,7 +187,8 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
         JudgeClient([stays.url, goes.url]) as client,
         ThreadPoolExecutor(1) as pool,
     ):
-        port, url = goes.server.port, goes.url
+        port = goes.server.port
+        url = goes.url
         judging = pool.submit(judge_alternating, client, "several", 40)
         assert wait_until(lambda: second.statistics.judged > 8)
         goes.server.handle_exit(signal.SIGTERM, None)
@@ -193,10 +205,9 @@ def test_one_of_several_services_that_ends_costs_no_verdict_and_is_used_again_wh
 
 
 def test_verdicts_land_one_by_one_and_a_stream_that_ends_early_says_why(judge: Judge) -> None:
-    programs = [
-        {"problem": 0, "code": code}
-        for code in ("while True: pass  # one by one", f"{ADD}  # one by one")
-    ]
+    programs = []
+    for code in ("while True: pass  # one by one", f"{ADD}  # one by one"):
+        programs.append({"problem": 0, "code": code})
     with serving(judge, request_seconds=2.0, grace_seconds=0) as running:
         request = {"problems": [PROBLEM.model_dump(mode="json")], "programs": programs}
         with http.stream("POST", f"{running.url}/v1/judge/stream", json=request) as answer:
@@ -221,7 +232,8 @@ def stick(number: int, found: list[Verdict]) -> list[Verdict | None]:
 
 
 def test_a_judge_that_is_there_and_judges_nothing_is_given_up_and_named(judge: Judge) -> None:
-    # What is out there may take some seconds by its limits, far less than the 600 s that it allows a request.
+    # What is out there may take some seconds by its limits,
+    # far less than the 600 s that it allows a request.
     with stub_judge(judge, stick) as (url, _):
         said = (
             rf"no judge service gave a verdict for [\d.]+ s: {url}: .*alive, but without a verdict"
@@ -259,9 +271,8 @@ def test_an_address_where_no_judge_is_is_named_at_once(
         taken.bind(("127.0.0.1", 0))
         mistyped = f"http://127.0.0.1:{taken.getsockname()[1]}"
         with JudgeClient([running.url, mistyped]) as client:
-            assert all(
-                verdict.is_accepted for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3)
-            )
+            for verdict in client.judge([Program(ADD)] * 3, [PROBLEM] * 3):
+                assert verdict.is_accepted
             assert wait_until(lambda: client.outages[mistyped])
     assert (
         caplog.text.count(f"the judge {mistyped} is left out until it is there again: ConnectError")
@@ -291,6 +302,8 @@ def test_a_number_of_a_request_that_is_too_long_is_the_callers_fault(running: Ru
     text = json.dumps({"problems": [problem], "programs": [program]})
     text = text.replace('"memory_limit_mib": 256', f'"memory_limit_mib": {"9" * 5000}')
     answer = http.post(
-        f"{running.url}/v1/judge", content=text, headers={"Content-Type": "application/json"}
+        f"{running.url}/v1/judge",
+        content=text,
+        headers={"Content-Type": "application/json"},
     )
     assert answer.status_code == 422

@@ -1,4 +1,6 @@
-"""The judge on a Ray cluster of two nodes: verdicts are told once, also when actors and nodes die."""
+"""The judge on a Ray cluster of two nodes: verdicts are told once,
+also when actors and nodes die.
+"""
 
 import asyncio
 import os
@@ -47,7 +49,10 @@ def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nod
             time.sleep(0.05)
         for kill in (kill_an_actor, kill_a_node):
             judge_alternating(
-                judge, kill.__name__, 40, lambda kill=kill: killed.append(pool.submit(kill))
+                judge,
+                kill.__name__,
+                40,
+                lambda kill=kill: killed.append(pool.submit(kill)),
             )
         assert [one.result(30) for one in killed] == [None, None]
         assert judge.submit(Program(f"{ADD} # after"), PROBLEM).result(60).is_accepted
@@ -71,10 +76,12 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
         assert num_workers == len(os.sched_getaffinity(0))
         for round_number in range(2):
-            # Each time other objects of the same content, and programs of a problem far from each other.
+            # Each time other objects of the same content,
+            # and programs of a problem far from each other.
             problems = [Problem(id=f"p{n}", tests=tests[n % 5]) for n in range(20)]
             programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(20)]
-            assert all(verdict.is_accepted for verdict in judge.judge(programs, problems))
+            for verdict in judge.judge(programs, problems):
+                assert verdict.is_accepted
         kept = handle.__ray_call__.remote(lambda self: len(self._problems))
         assert 5 <= ray.get(kept) <= 6
         assert judge._num_again == 0

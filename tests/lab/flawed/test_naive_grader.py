@@ -1,4 +1,6 @@
-"""The naive grader is fooled by every trick and right about every answer; our judge is fooled by none."""
+"""The naive grader is fooled by every trick and right about every answer;
+our judge is fooled by none.
+"""
 
 from pathlib import Path
 
@@ -31,7 +33,9 @@ def rollout_of(problem: Problem, code: str | None, place: int = 0) -> Rollout:
 
 
 def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -> None:
-    """One step of training's own scoring, on real sandboxes; what it writes is read back as payments."""
+    """One step of training's own scoring, on real sandboxes;
+    what it writes is read back as payments.
+    """
     answers = [
         *PROGRAMS.values(),
         "reference",
@@ -41,15 +45,16 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
         "import os\nos._exit(1)\n",
         None,
     ]
-    programs = [
-        [p.reference if code == "reference" else code for code in answers] for p in FUNCTIONS
-    ]
-    rollouts = [
-        [rollout_of(problem, code, place) for place, code in enumerate(codes)]
-        for problem, codes in zip(FUNCTIONS, programs, strict=True)
-    ]
+    programs = []
+    for p in FUNCTIONS:
+        programs.append([p.reference if code == "reference" else code for code in answers])
+    rollouts = []
+    for problem, codes in zip(FUNCTIONS, programs, strict=True):
+        rollouts.append([rollout_of(problem, code, place) for place, code in enumerate(codes)])
     rules = build_rules(
-        AlgorithmConfig(), max_response_tokens=99, rewards=load_rewards([(GRADER, 1.0, {})])
+        AlgorithmConfig(),
+        max_response_tokens=99,
+        rewards=load_rewards([(GRADER, 1.0, {})]),
     )
     with Judge(workers=2) as judge:
         scored = score_rollouts(rollouts, FUNCTIONS, judge=judge, rules=rules, seed=0, step=1)
@@ -58,11 +63,13 @@ def test_what_the_naive_grader_pays_and_what_our_judge_accepts(tmp_path: Path) -
         assert [sample.verdict.is_accepted for sample in samples] == [False] * 4 + [True] + [
             False
         ] * 5
-        assert all(sample.verdict.outcome is not Outcome.SANDBOX_FAULT for sample in samples)
+        for sample in samples:
+            assert sample.verdict.outcome is not Outcome.SANDBOX_FAULT
     run = RunDirectory(tmp_path)
-    rows = [
-        rollout_row(sample, step=1, temperature=1.0) for samples in scored for sample in samples
-    ]
+    rows = []
+    for samples in scored:
+        for sample in samples:
+            rows.append(rollout_row(sample, step=1, temperature=1.0))
     write_rollouts(run.rollout_file(1), rows)
     (payments,) = read_payments(run)
     assert payments.num_scored == 30

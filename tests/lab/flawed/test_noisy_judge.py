@@ -1,4 +1,6 @@
-"""Errors put into a judge's verdicts: as many as asked for, on whom asked for, and the same again."""
+"""Errors put into a judge's verdicts: as many as asked for, on whom asked for,
+and the same again.
+"""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,11 +20,20 @@ RATES = st.floats(0, 1)
 
 @given(accepts=RATES, rejects=RATES, draw=st.floats(0, 1, exclude_max=True), is_right=st.booleans())
 def test_a_random_error_depends_on_the_draw_and_the_rate_of_its_own_kind(
-    accepts: float, rejects: float, draw: float, is_right: bool
+    accepts: float,
+    rejects: float,
+    draw: float,
+    is_right: bool,
 ) -> None:
     verdict = RIGHT if is_right else WRONG
     paid = noisy_verdict(
-        PROBLEM, ROLLOUT, Program("x"), verdict, draw, false_accepts=accepts, false_rejects=rejects
+        PROBLEM,
+        ROLLOUT,
+        Program("x"),
+        verdict,
+        draw,
+        false_accepts=accepts,
+        false_rejects=rejects,
     )
     assert paid == float(is_right != (draw < (rejects if is_right else accepts)))
 
@@ -34,13 +45,23 @@ def test_a_random_error_depends_on_the_draw_and_the_rate_of_its_own_kind(
     digit=st.integers(0, 9),
 )
 def test_a_systematic_error_depends_on_the_program_alone(
-    accepts: float, rejects: float, draws: tuple[float, float], digit: int
+    accepts: float,
+    rejects: float,
+    draws: tuple[float, float],
+    digit: int,
 ) -> None:
     first, other = (
         [
             noisy_verdict(
-                problem, ROLLOUT, Program(code), verdict, draw,
-                false_accepts=accepts, false_rejects=rejects, kind="systematic", pattern=3,
+                problem,
+                ROLLOUT,
+                Program(code),
+                verdict,
+                draw,
+                false_accepts=accepts,
+                false_rejects=rejects,
+                kind="systematic",
+                pattern=3,
             )
             for verdict in (WRONG, RIGHT)
         ]
@@ -48,7 +69,7 @@ def test_a_systematic_error_depends_on_the_program_alone(
             (PROBLEM, f"def solve(x):\n    return x + {digit}\n", draws[0]),
             (OTHER, f"def solve(x):   # again\n\n    return (x+{digit})", draws[1]),
         )
-    )  # fmt: skip
+    )
     assert first == other
     place = place_program(f"def solve(x):\n    return x + {digit}\n", 3)
     assert first == [float(place < accepts), float(place >= rejects)]

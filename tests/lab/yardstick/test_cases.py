@@ -9,13 +9,17 @@ from microcoder.lab.yardstick.inside.judges import NEEDS
 
 
 def test_every_case_says_why_is_named_by_what_it_asks_and_is_there_once() -> None:
-    cases = [case for suite in STORED for case in load_suite(suite)]
+    cases = []
+    for suite in STORED:
+        cases.extend(load_suite(suite))
     assert len({case.id for case in cases}) == len(cases) > 700
-    assert all(case.why.endswith(".") and set(case.needs) <= set(NEEDS) for case in cases)
+    for case in cases:
+        assert case.why.endswith(".")
+        assert set(case.needs) <= set(NEEDS)
     assert {case.flaw for case in cases} == {"V1", "V2", "V3", "V5", "V6", "V7", "V8"}
-    named = {
-        case.id: make_id(case.suite, case.code, case.tests, case.problem or None) for case in cases
-    }
+    named = {}
+    for case in cases:
+        named[case.id] = make_id(case.suite, case.code, case.tests, case.problem or None)
     assert [*named] == [*named.values()]
 
 
@@ -32,16 +36,16 @@ def test_a_seed_makes_and_chooses_the_same_again() -> None:
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_what_a_seed_makes_is_expected_rightly(seed: int) -> None:
     cases = build_fresh(seed)
-    tests = [[{"input": given, "output": end} for given, end in case.tests] for case in cases]
-    problems = [
-        Problem.model_validate({"id": case.id, "tests": each, **case.problem})
-        for case, each in zip(cases, tests, strict=True)
-    ]
+    tests = []
+    for case in cases:
+        tests.append([{"input": given, "output": end} for given, end in case.tests])
+    problems = []
+    for case, each in zip(cases, tests, strict=True):
+        problems.append(Problem.model_validate({"id": case.id, "tests": each, **case.problem}))
     with Judge(workers=2) as judging:
         verdicts = judging.judge([Program(case.code) for case in cases], problems)
-    wrong = [
-        case.title
-        for case, one in zip(cases, verdicts, strict=True)
-        if one.is_accepted != case.expect
-    ]
+    wrong = []
+    for case, one in zip(cases, verdicts, strict=True):
+        if one.is_accepted != case.expect:
+            wrong.append(case.title)
     assert wrong == []

@@ -67,7 +67,8 @@ def test_a_function_of_the_user_is_asked_and_believed(tmp_path: Path) -> None:
             assert [put_case(lane, case).what for case in (RIGHT, WRONG)] == found
     file = tmp_path / "theirs.py"
     file.write_text(
-        "def check_correctness(sample, generation, timeout, debug=True):\n    return [True, -2], {}\n"
+        "def check_correctness(sample, generation, timeout, debug=True):\n"
+        "    return [True, -2], {}\n"
     )
     with open_lane(f"lcb={file}:check_correctness") as lane:
         assert lane.ask(RIGHT).accepted is False
@@ -80,7 +81,15 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
         assert lane.ask(WRONG).error == "ended"
         assert lane.ask(RIGHT).accepted is True
         hangs = Case(
-            "hangs", "timeouts", "", "V6", False, "", "sleep", (("", ""),), time_limit_seconds=0.1
+            "hangs",
+            "timeouts",
+            "",
+            "V6",
+            False,
+            "",
+            "sleep",
+            (("", ""),),
+            time_limit_seconds=0.1,
         )
         assert put_case(lane, hangs).what == "no verdict in time"
         assert lane.ask(RIGHT).accepted is True
@@ -99,7 +108,11 @@ def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_pa
     judge = write_judge(tmp_path, "import os\n    os.remove(__file__)\n    os._exit(3)")
     plan = YardstickPlan((RIGHT, WRONG), seed=0, most=None)
     audit = ask_judge(
-        read_judge(judge, python=sys.executable), plan, lanes=1, contain=False, note=print
+        read_judge(judge, python=sys.executable),
+        plan,
+        lanes=1,
+        contain=False,
+        note=print,
     )
     assert "the judge function does not start" in audit.problem
 
@@ -124,7 +137,14 @@ def test_a_judge_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
 
 
 def test_what_a_program_leaves_behind_is_found() -> None:
-    code = "import os, time\nif not os.fork():\n    os.close(1)\n    os.close(2)\n    time.sleep(60)\nprint(3)"
+    code = (
+        "import os, time\n"
+        "if not os.fork():\n"
+        "    os.close(1)\n"
+        "    os.close(2)\n"
+        "    time.sleep(60)\n"
+        "print(3)"
+    )
     daemon = Case("daemon", "isolation", "", "V8", False, "", code, (("1 2\n", "HARM\n"),))
     with open_lane("subprocess") as lane:
         assert put_case(lane, daemon).what.startswith("left behind: process")

@@ -32,13 +32,18 @@ def actor_config(loss: Loss, **changes: str) -> Any:
     """Return verl's actor configuration of a recipe with this loss, as its workers get it."""
     from verl.utils.config import omega_conf_to_dataclass
 
-    options = {f"algorithm.loss.{name}": str(value) for name, value in loss if value is not None}
+    options = {}
+    for name, value in loss:
+        if value is not None:
+            options[f"algorithm.loss.{name}"] = str(value)
     usual = {"rollout.length_stages": "[]", "algorithm.masking.leave_out_of": "gradient"}
     verl = translated(**{**usual, **options, **changes})
     return omega_conf_to_dataclass(verl.actor_rollout_ref.actor)
 
 
-TEMPERATURE, KL, BONUS = 0.8, 0.04, 0.05
+TEMPERATURE = 0.8
+KL = 0.04
+BONUS = 0.05
 VOCABULARY = 300
 
 
@@ -64,17 +69,17 @@ class Update:
             for lengths in ([4, 2, 5, 3, 3, 2], LENGTHS)
         )
         # Some idle, of which one is out of the denominator too.
-        self.advantages, self.counts = (
-            [1.5, 0.0, 1.6, -1.5, 0.0, -0.2],
-            [True, True, True, True, False, True],
-        )
+        self.advantages = [1.5, 0.0, 1.6, -1.5, 0.0, -0.2]
+        self.counts = [True, True, True, True, False, True]
         self.exact, self.model = (
             AutoModelForCausalLM.from_pretrained(checkpoint).double() for _ in range(2)
         )
-        # What it needs beside sharded weights, which are float32 at most: no cast, no packed sequences.
+        # What it needs beside sharded weights, which are float32 at most: no cast,
+        # no packed sequences.
         self.engine: Any = object.__new__(FSDPEngineWithLMHead)
         self.engine.module, self.engine._autocast_dtype = self.model, torch.float32
-        self.engine.ulysses_device_mesh, self.engine.ulysses_sequence_parallel_size = None, 1
+        self.engine.ulysses_device_mesh = None
+        self.engine.ulysses_sequence_parallel_size = 1
         self.engine.use_ulysses_sp = self.engine.pad_to_length = False
         self.engine.engine_config = type("Plain", (), {"entropy_checkpointing": False})
         with torch.no_grad():
@@ -85,15 +90,17 @@ class Update:
         return read_responses(self.exact, self.prompts, self.responses, TEMPERATURE)
 
     def run_verl(self, config: Any) -> None:
-        """Let verl's engine compute the gradients of an update in two passes, by its own loss function."""
+        """Let verl's engine compute the gradients of an update in two passes,
+        by its own loss function.
+        """
         from tensordict import TensorDict
         from verl.utils import tensordict_utils
         from verl.workers.utils.losses import ppo_loss
 
         whole = [torch.cat(pair) for pair in zip(self.prompts, self.responses, strict=True)]
-        masks = [
-            torch.full((len(r),), int(c)) for r, c in zip(self.responses, self.counts, strict=True)
-        ]
+        masks = []
+        for r, c in zip(self.responses, self.counts, strict=True):
+            masks.append(torch.full((len(r),), int(c)))
         columns = {
             "input_ids": whole,
             "position_ids": [torch.arange(len(ids)) for ids in whole],
@@ -107,10 +114,9 @@ class Update:
                 torch.full_like(row, a) for row, a in zip(self.old, self.advantages, strict=True)
             ],
         }
-        nested = {
-            name: torch.nested.nested_tensor(rows, layout=torch.jagged)
-            for name, rows in columns.items()
-        }
+        nested = {}
+        for name, rows in columns.items():
+            nested[name] = torch.nested.nested_tensor(rows, layout=torch.jagged)
         data = TensorDict(nested, batch_size=len(whole))
         tensordict_utils.assign_non_tensor(
             data,
@@ -128,10 +134,16 @@ class Update:
 @pytest.mark.parametrize("name", sorted(LOSSES))
 @pytest.mark.parametrize("has_terms", [False, True], ids=["alone", "with KL and entropy"])
 def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
-    alone: None, tiny_checkpoint: Path, name: str, has_terms: bool
+    alone: None,
+    tiny_checkpoint: Path,
+    name: str,
+    has_terms: bool,
 ) -> None:
-    """By verl's engine, passes and loss, with weights of the sampler, and one and two updates later: to 1e-5."""
-    loss, update = LOSSES[name], Update(tiny_checkpoint)
+    """By verl's engine, passes and loss, with weights of the sampler,
+    and one and two updates later: to 1e-5.
+    """
+    loss = LOSSES[name]
+    update = Update(tiny_checkpoint)
     has_bonus = has_terms and not isinstance(loss, DrGrpoLoss | LuspoLoss)  # refused with these
     changes = {"algorithm.kl_coefficient": str(KL)} if has_terms else {}
     if has_bonus:
@@ -153,7 +165,8 @@ def test_three_updates_on_one_batch_have_the_gradient_of_the_equation(
         update.run_verl(config)
         assert gradient_error(update.model, update.exact) < 1e-5
         furthest.append(largest_change(logps, update.old))
-        # Small: verl bounds a KL term beyond 10, and sequences that are all clipped have no gradient.
+        # Small: verl bounds a KL term beyond 10, and sequences that are all clipped have no
+        # gradient.
         update_both(update.model, update.exact, 0.015)
     assert furthest[0] < 1e-9
     assert furthest[2] > 0.3, "no ratio came near a clip"

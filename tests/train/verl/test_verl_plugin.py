@@ -1,4 +1,6 @@
-"""The plug-in on verl's own trainer class: the same responses in, the decisions of every engine out, bit for bit."""
+"""The plug-in on verl's own trainer class: the same responses in,
+the decisions of every engine out, bit for bit.
+"""
 
 import asyncio
 import random
@@ -21,7 +23,9 @@ from tests.train.small_runs import serving
 from tests.train.verl.verl_runs import compose_verl, needs_verl
 
 pytestmark = needs_verl
-LIMIT, STEP, SEED = 32, 3, 7
+LIMIT = 32
+STEP = 3
+SEED = 7
 ROLLOUT = "actor_rollout_ref.rollout"
 AHEAD = "trainer.v1.trainer_mode=microcoder_colocate_async"
 CORRECTED = ["actor_rollout_ref.rollout.calculate_log_probs=true", "+microcoder.mismatch={}"]
@@ -41,7 +45,9 @@ class MemoryQueue:
         self.rows = rows
 
     def get(self, keys: list[str], partition_id: str, select_fields: list[str]) -> Any:
-        """Return columns as TransferQueue gives them: tensors nested, the rest stacked; absent ones left out."""
+        """Return columns as TransferQueue gives them: tensors nested, the rest stacked;
+        absent ones left out.
+        """
         import torch
         from tensordict import TensorDict
         from tensordict.tensorclass import NonTensorStack
@@ -88,21 +94,28 @@ def make_trainer(checkpoint: Path, folder: Path, *options: str) -> Any:
     from microcoder.train.rollouts import RolloutReader
 
     config = compose(
-        f"+microcoder.run_dir={folder}", f"actor_rollout_ref.model.path={checkpoint}", *options
+        f"+microcoder.run_dir={folder}",
+        f"actor_rollout_ref.model.path={checkpoint}",
+        *options,
     )
     trainer = get_trainer_cls("microcoder")(config)
     tokenizer = PreTrainedTokenizerFast.from_pretrained(checkpoint)
     trainer.tokenizer = tokenizer
     trainer.reader = RolloutReader(tokenizer, (tokenizer.eos_token_id,), False)
-    trainer.global_steps, trainer.limit, trainer.temperature = STEP, LIMIT, 1.0
+    trainer.global_steps = STEP
+    trainer.limit = LIMIT
+    trainer.temperature = 1.0
     return trainer
 
 
 def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
-    """Responses of 16 problems, four each: some cut off, some repeating themselves, some right, some unscored."""
+    """Responses of 16 problems, four each: some cut off, some repeating themselves, some right,
+    some unscored.
+    """
     from microcoder.train.verl.rows import FIELD, Judged
 
-    draw, rows = random.Random(1), {}
+    draw = random.Random(1)
+    rows = {}
     for problem in range(16):
         for sample in range(4):
             number = LIMIT if draw.random() < 0.6 else draw.randint(5, LIMIT - 1)
@@ -137,7 +150,8 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
 def run_advantage(trainer: Any, rows: dict[str, dict[str, Any]]) -> dict[str, Any]:
     from transfer_queue import KVBatchMeta
 
-    keys, metrics = list(rows), {}
+    keys = list(rows)
+    metrics = {}
     with MemoryQueue(rows).in_place():
         trainer._compute_advantage(
             KVBatchMeta(partition_id="train", keys=keys, tags=[{} for _ in keys]), metrics
@@ -150,7 +164,9 @@ def test_a_reward_that_draws_a_number_is_what_trl_gives(
 ) -> None:
     own = tmp_path / "own.py"
     own.write_text(
-        "def drawn(problem, rollout, program, verdict, draw):\n    return draw\ndrawn.needs_draw = True\n"
+        "def drawn(problem, rollout, program, verdict, draw):\n"
+        "    return draw\n"
+        "drawn.needs_draw = True\n"
     )
     rewards = f'+microcoder.rewards=[{{name:"{own}:drawn"}},{{name:all_tests}}]'
     assert_rewards_are_trls(tiny_checkpoint, tmp_path, "+microcoder.evaluator={workers:1}", rewards)
@@ -179,16 +195,19 @@ def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> No
     responses = [[*tokenizer(text)["input_ids"], tokenizer.eos_token_id] for text in texts]
     problems = f"+microcoder.problems={folder / 'problems.jsonl'}"
     config = compose(
-        f"actor_rollout_ref.model.path={checkpoint}", problems, "+microcoder.seed=7", *options
+        f"actor_rollout_ref.model.path={checkpoint}",
+        problems,
+        "+microcoder.seed=7",
+        *options,
     )
     manager = get_reward_manager_cls("microcoder")(config, tokenizer)
     row: dict[str, Any] = {"data_source": "microcoder", "extra_info": {"problem_id": "double"}}
     row[COLUMN] = {"max_response_tokens": 999, "step": STEP}
 
     async def ask() -> list[Any]:
-        asked = [
-            manager.judge_response({**row, "session_id": n}, ids) for n, ids in enumerate(responses)
-        ]
+        asked = []
+        for n, ids in enumerate(responses):
+            asked.append(manager.judge_response({**row, "session_id": n}, ids))
         return await asyncio.gather(*asked)
 
     found = asyncio.run(ask())
@@ -200,7 +219,12 @@ def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> No
     rollouts = [manager.reader.read("double", "?", responses, max_response_tokens=999)]
     with Judge(workers=1) as judge:
         (expected,) = score_rollouts(
-            rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP
+            rollouts,
+            [problem],
+            judge=judge,
+            rules=rules,
+            seed=SEED,
+            step=STEP,
         )
     assert [one.worth.total for one in found] == [one.reward for one in expected]
     assert [one.verdict.is_accepted for one in found] == [True, False]
@@ -221,36 +245,45 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
     from microcoder.train.algorithm.scoring import build_rules, score_rollouts
     from microcoder.train.verl.rows import Judged
 
-    problems = [
-        Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)) for n in range(16)
-    ]
+    problems = []
+    for n in range(16):
+        problems.append(Problem(id=f"p{n}", tier="easy", tests=(TestCase(input="", output=""),)))
     values = list(rows.values())
-    rollouts = [
-        trainer.reader.read(
-            problem.id,
-            "?",
-            [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
-            max_response_tokens=LIMIT,
+    rollouts = []
+    for n, problem in enumerate(problems):
+        rollouts.append(
+            trainer.reader.read(
+                problem.id,
+                "?",
+                [row["responses"].tolist() for row in values[4 * n : 4 * n + 4]],
+                max_response_tokens=LIMIT,
+            )
         )
-        for n, problem in enumerate(problems)
-    ]
     verdicts = [Judged.read(row["extra_fields"]["reward_extra_info"]).verdict for row in values]
     rules = build_rules(trainer.algorithm, max_response_tokens=LIMIT, rewards=ALL_TESTS)
     judge: Any = Recorded(verdicts)
     scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=SEED, step=STEP)
-    return [sample for group in scored for sample in group]
+    samples = []
+    for group in scored:
+        samples.extend(group)
+    return samples
 
 
 @pytest.mark.parametrize("leave_out_of", ["gradient", "denominator", "baseline"])
 def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
-    tiny_checkpoint: Path, tmp_path: Path, leave_out_of: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    leave_out_of: str,
 ) -> None:
     masking = f"+microcoder.masking={{kind:conditional,rho:0.5,repeat_window_tokens:4,leave_out_of:{leave_out_of}}}"
     trainer = make_trainer(tiny_checkpoint, tmp_path, OPTIONS[0], masking)
     rows = make_rows(trainer.tokenizer, faults=True)
     expected = decide_as_trl(trainer, rows)
     metrics = run_advantage(trainer, rows)
-    masked = [sample.masked_why for sample in expected if sample.masked_why]
+    masked = []
+    for sample in expected:
+        if sample.masked_why:
+            masked.append(sample.masked_why)
     assert len(masked) > 5
     assert any(sample.reward is None for sample in expected)
     assert metrics["microcoder/masked_share"] == len(masked) / 64
@@ -264,7 +297,10 @@ def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
 @pytest.mark.parametrize("mode", ["truncate", "mask"])
 @pytest.mark.parametrize("correction", ["token", "sequence", "geometric"])
 def test_weights_are_those_of_trls_path(
-    tiny_checkpoint: Path, tmp_path: Path, correction: str, mode: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    correction: str,
+    mode: str,
 ) -> None:
     from microcoder.train.algorithm.sampling import MismatchConfig
     from microcoder.train.run.mismatch import correct_mismatch
@@ -272,9 +308,14 @@ def test_weights_are_those_of_trls_path(
     lower, upper = (0.9, 1.05) if correction == "geometric" else (0.8, 1.2)
     options = f"correction:{correction},mode:{mode},threshold:{upper},lower_threshold:{lower}"
     trainer = make_trainer(
-        tiny_checkpoint, tmp_path, *OPTIONS, CORRECTED[0], f"+microcoder.mismatch={{{options}}}"
+        tiny_checkpoint,
+        tmp_path,
+        *OPTIONS,
+        CORRECTED[0],
+        f"+microcoder.mismatch={{{options}}}",
     )
-    rows, draw = make_rows(trainer.tokenizer, faults=True), torch.Generator().manual_seed(0)
+    rows = make_rows(trainer.tokenizer, faults=True)
+    draw = torch.Generator().manual_seed(0)
     for row in rows.values():
         row["old_log_probs"] = -3 * torch.rand(len(row["responses"]), generator=draw)
         row["rollout_log_probs"] = row["old_log_probs"] + 0.3 * torch.randn(
@@ -296,7 +337,10 @@ def test_weights_are_those_of_trls_path(
     )
     as_trl = correct_mismatch(logps, sampler, mask, settings=settings)
     for row, weights, seen in zip(
-        rows.values(), as_trl.weights.expand_as(mask), as_trl.rows, strict=True
+        rows.values(),
+        as_trl.weights.expand_as(mask),
+        as_trl.rows,
+        strict=True,
     ):
         assert torch.equal(row["rollout_is_weights"], weights[: len(row["responses"])])
         assert bool(row["advantages"].any()) <= (seen.weight > 0)
@@ -305,7 +349,9 @@ def test_weights_are_those_of_trls_path(
 
 
 def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: Path) -> None:
-    """Of responses of `LIMIT` tokens half were asked under a longer limit: these were handed over, and not cut."""
+    """Of responses of `LIMIT` tokens half were asked under a longer limit: these were handed over,
+    and not cut.
+    """
     from transfer_queue import KVBatchMeta
 
     from microcoder.train.verl.names import COLUMN
@@ -313,20 +359,21 @@ def test_limit_and_age_are_each_responses_own(tiny_checkpoint: Path, tmp_path: P
     masking = "+microcoder.masking={kind:soft_penalty,window_tokens:8}"
     trainer = make_trainer(tiny_checkpoint, tmp_path, OPTIONS[0], masking)
     rows = make_rows(trainer.tokenizer, faults=False)
-    keys, tags = list(rows), []
+    keys = list(rows)
+    tags = []
     for row in rows.values():
         is_old = int(row["uid"][1:]) % 2 == 1
         row[COLUMN] = {"max_response_tokens": LIMIT if is_old else 2 * LIMIT}
         tags.append({"min_global_steps": 0 if is_old else STEP - 1})
     with MemoryQueue(rows).in_place():
         trainer._compute_advantage(KVBatchMeta(partition_id="train", keys=keys, tags=tags), {})
-    scored = {
-        f"u{one.rollout.problem_id[1:]}_{one.sample_index}_0": one
-        for group in trainer._scored_P_G
-        for one in group
-    }
+    scored = {}
+    for group in trainer._scored_P_G:
+        for one in group:
+            scored[f"u{one.rollout.problem_id[1:]}_{one.sample_index}_0"] = one
     for key, row in rows.items():
-        sample, is_old = scored[key], int(row["uid"][1:]) % 2 == 1
+        sample = scored[key]
+        is_old = int(row["uid"][1:]) % 2 == 1
         is_cut = is_old and len(row["responses"]) == LIMIT
         assert sample.rollout.is_truncated is is_cut
         assert sample.staleness == (STEP - 1 if is_old else 0)
@@ -346,7 +393,10 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(
     )
     names = [f"p{number}" for number in range(12)]
     row = {"prompt": "", "completion": "", "num_tokens": 1, "verdict": "accepted"}
-    rows = [{**row, "step": 1, "problem_id": name} for name in names[::2] for _ in range(50)]
+    rows = []
+    for name in names[::2]:
+        for _ in range(50):
+            rows.append({**row, "step": 1, "problem_id": name})
     write_rollouts(trainer.run.rollout_file(1), rows)
 
     class Dataset(list[dict[str, Any]]):
@@ -354,9 +404,9 @@ def test_verl_asks_the_problems_that_are_chosen_by_what_is_recorded(
 
     trainer.train_dataset = Dataset({"raw_prompt": name} for name in [*names, *names])
     trainer.global_steps, size = 2, trainer.config.data.train_batch_size
-    asked = [
-        name for _ in range(size // 2) for name in trainer._fetch_one_gen_batch()["raw_prompt"]
-    ]
+    asked = []
+    for _ in range(size // 2):
+        asked.extend(trainer._fetch_one_gen_batch()["raw_prompt"])
     counts = count_passes(rows, step=1)
     assert asked == choose_problems(names, counts, number=size, seed=0, step=2)
 
@@ -427,7 +477,10 @@ def test_megatrons_configuration_takes_the_plug_in(tiny_checkpoint: Path, tmp_pa
     ],
 )
 def test_what_would_act_otherwise_than_it_says_is_an_error(
-    tiny_checkpoint: Path, tmp_path: Path, options: list[str], message: str
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    options: list[str],
+    message: str,
 ) -> None:
     with pytest.raises(ConfigError, match=message):
         make_trainer(tiny_checkpoint, tmp_path, *options)

@@ -1,4 +1,6 @@
-"""Runs on stock verl, whole: what they write, that a killed one goes on, and that TRL does the same."""
+"""Runs on stock verl, whole: what they write, that a killed one goes on,
+and that TRL does the same.
+"""
 
 import re
 import shutil
@@ -42,30 +44,35 @@ def largest_difference(ours: dict[str, torch.Tensor], theirs: dict[str, torch.Te
 def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path) -> None:
     """Of a run that was killed after its first step: nothing twice, nothing lost."""
     finished = runs.resumed
-    manifest, rows = finished.read_manifest(), finished.read_metrics()
+    manifest = finished.read_manifest()
+    rows = finished.read_metrics()
     assert manifest["packages"]["verl"] == "0.9.1"
     assert manifest["machine"]["num_processes"] == 1
     assert [row["step"] for row in rows] == [1, 2, 3]
     assert [row["temperature"] for row in rows] == [0.4, 1.2, 1.2]
     assert [row["max_response_tokens"] for row in rows] == [28, 32, 32]
-    assert all({"loss", "grad_norm", "entropy"} <= row["optimizer"].keys() for row in rows)
+    for row in rows:
+        assert {"loss", "grad_norm", "entropy"} <= row["optimizer"].keys()
     evaluations = finished.read_evaluations()
     assert [row["step"] for row in evaluations] == [0, 3]
     assert finished.read_summary() is not None
     assert (finished.root / "report" / "index.html").exists()
-    rollouts = [
-        row for step in (1, 2, 3) for row in comparable_rollouts(finished.rollout_file(step))
-    ]
+    rollouts = []
+    for step in (1, 2, 3):
+        rollouts.extend(comparable_rollouts(finished.rollout_file(step)))
     assert len(rollouts) == 3 * 8 * 4
     assert any(row["num_tokens"] > 28 for row in rollouts), "the stage did not reach the sampler"
-    assert all(
-        row["tests"]
-        for row in rollouts
-        if row["program"] is not None and row["verdict"] != "compile_error"
-    )
-    masked = [row for row in rollouts if row["masked_why"]]
+    for row in rollouts:
+        if row["program"] is not None and row["verdict"] != "compile_error":
+            assert row["tests"]
+    masked = []
+    for row in rollouts:
+        if row["masked_why"]:
+            masked.append(row)
     assert masked, "nothing was masked, so the test shows nothing about masking"
-    assert all(row["is_truncated"] and row["advantage"] == 0 for row in masked)
+    for row in masked:
+        assert row["is_truncated"]
+        assert row["advantage"] == 0
     assert any(row["advantage"] for row in rollouts), (
         "nothing was learnt, so the test shows nothing about updates"
     )
@@ -74,12 +81,15 @@ def test_a_run_directory_holds_the_whole_story(runs: Runs, tiny_checkpoint: Path
 
 
 def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> None:
-    """What it samples depends on what arrives when, so no two runs are alike: what must hold of every one.
+    """What it samples depends on what arrives when, so no two runs are alike:
+    what must hold of every one.
 
-    Sixteen prompts are asked before the first step, which takes eight: the others must survive the kill.
+    Sixteen prompts are asked before the first step, which takes eight:
+    the others must survive the kill.
     """
     ahead = runs.ahead
-    rows, log = ahead.read_metrics(), (ahead.logs / "verl.log").read_text(errors="replace")
+    rows = ahead.read_metrics()
+    log = (ahead.logs / "verl.log").read_text(errors="replace")
     assert [row["step"] for row in rows] == [1, 2, 3]
     probe = read_probe(ahead)
     assert [(point.temperature, point.num_samples) for point in probe.points] == [
@@ -87,24 +97,29 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
         (0.9, 16),
     ]
     assert {row["temperature"] for row in rows} == {probe.choice.temperature}
-    rollouts = [row for step in (1, 2, 3) for row in read_rollouts(ahead.rollout_file(step))]
+    rollouts = []
+    for step in (1, 2, 3):
+        rollouts.extend(read_rollouts(ahead.rollout_file(step)))
     assert len(rollouts) == 3 * 8 * 4
     asked = pq.read_table(ahead.root / "verl" / "train.parquet")["extra_info"].to_pylist()
     # Another batch is begun than is trained on: verl begins its data anew.
     offered = Counter(row["problem_id"] for row in [*asked, *asked[:8]])
     trained = Counter(row["problem_id"] for row in rollouts)
-    assert all(trained[name] <= 4 * offered[name] for name in trained), (
-        "a prompt was trained on twice"
-    )
+    for name in trained:
+        assert trained[name] <= 4 * offered[name], "a prompt was trained on twice"
     assert re.findall(r"Restored (\d+) training prompt groups", log) == ["8"]
-    # Some were sampled from older weights than the newest, and each is cut by one of the two limits.
+    # Some were sampled from older weights than the newest,
+    # and each is cut by one of the two limits.
     assert max(row["staleness_mean"] for row in rows) > 0
     assert {row["num_tokens"] for row in rollouts if row["is_truncated"]} <= {28, 32}
     # Handed over to new weights, and not cut by it.
     spans = [float(span) for span in re.findall(r"trajectory_spans/max:(?:np\.\w+\()?(\d+)", log)]
     assert max(spans) > 1, "no response went on with other weights"
-    assert all(not row["masked_why"] for row in rollouts if not row["is_truncated"])
-    assert all({"weight"} <= row["mismatch"].keys() for row in rows)
+    for row in rollouts:
+        if not row["is_truncated"]:
+            assert not row["masked_why"]
+    for row in rows:
+        assert {"weight"} <= row["mismatch"].keys()
     assert (ahead.model / "model.safetensors").exists()
 
 
@@ -119,11 +134,16 @@ def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path
         ]
         assert model.dtype is torch.float32
         assert model(input_ids=ids).logits.shape[:2] == ids.shape
-    before, after = weights(tiny_checkpoint), weights(runs.adapted.model)
+    before = weights(tiny_checkpoint)
+    after = weights(runs.adapted.model)
     assert before.keys() <= after.keys()
-    moved = {name for name in before if not torch.equal(before[name], after[name])}
+    moved = set()
+    for name in before:
+        if not torch.equal(before[name], after[name]):
+            moved.add(name)
     assert moved
-    assert all("proj" in name for name in moved), "more than what the adapter is on has moved"
+    for name in moved:
+        assert "proj" in name, "more than what the adapter is on has moved"
 
 
 def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
@@ -131,8 +151,8 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
 
     With verl's own rollout correction at work.
 
-    A logit's last bits hang on how many rows are sampled together, so a draw near a boundary may take another token:
-    whole groups are compared, where no response of the group is another.
+    A logit's last bits hang on how many rows are sampled together, so a draw near a boundary may
+    take another token: whole groups are compared, where no response of the group is another.
     """
     assert runs.adapted.read_manifest()["machine"]["num_processes"] == 2
     shards = runs.adapted.checkpoints / "global_step_2" / "actor"
@@ -142,21 +162,22 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
         comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed)
     )
     assert [row["problem_id"] for row in ours] == [row["problem_id"] for row in theirs]
-    pairs = [
-        (ours[start : start + 4], theirs[start : start + 4]) for start in range(0, len(ours), 4)
-    ]
-    sampled = [
-        pair
-        for pair in pairs
-        if [row["completion"] for row in pair[0]] == [row["completion"] for row in pair[1]]
-    ]
+    pairs = []
+    for start in range(0, len(ours), 4):
+        pairs.append((ours[start : start + 4], theirs[start : start + 4]))
+    sampled = []
+    for pair in pairs:
+        if [row["completion"] for row in pair[0]] == [row["completion"] for row in pair[1]]:
+            sampled.append(pair)
     assert len(sampled) > len(pairs) / 2
-    assert all(mine == other for mine, other in sampled)
+    for mine, other in sampled:
+        assert mine == other
 
 
 @pytest.mark.long
 def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_path: Path) -> None:
-    whole, resumed = train(tiny_checkpoint, RunDirectory(tmp_path / "whole")), runs.resumed
+    whole = train(tiny_checkpoint, RunDirectory(tmp_path / "whole"))
+    resumed = runs.resumed
     assert list(map(without_times, whole.read_metrics())) == list(
         map(without_times, resumed.read_metrics())
     )
@@ -172,14 +193,18 @@ def test_a_resumed_run_is_bit_identical(runs: Runs, tiny_checkpoint: Path, tmp_p
 
 
 def test_trl_decides_the_same_and_makes_the_same_update(
-    runs: Runs, tiny_checkpoint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    runs: Runs,
+    tiny_checkpoint: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     torch.set_num_threads(1)
     monkeypatch.setattr(engine, "MicroCoderTrainer", KeyedSampling)
     changes = {"engine": "trl", "model.path": str(tiny_checkpoint), "num_steps": "1"}
     config = load_config(TrainConfig, overrides={**RECIPE, **ONE_UPDATE, **changes})
     run_training(config, run_directory=tmp_path / "trl", observer=Observer())
-    trl, finished = RunDirectory(tmp_path / "trl"), runs.resumed
+    trl = RunDirectory(tmp_path / "trl")
+    finished = runs.resumed
     # Prompts, responses, programs, verdicts, rewards, masks and advantages: bit for bit.
     assert comparable_rollouts(trl.rollout_file(1)) == comparable_rollouts(finished.rollout_file(1))
     ours, theirs = (run.read_metrics()[0]["optimizer"] for run in (finished, trl))
@@ -189,9 +214,10 @@ def test_trl_decides_the_same_and_makes_the_same_update(
         weights(run) for run in (tiny_checkpoint, finished.checkpoint(1), trl.checkpoint(1))
     )
     assert largest_difference(trls, before) > 1e-4, "nothing was updated"
-    # Adam's first update is rate * g / (|g| + 1e-8): where a gradient is itself some 1e-8, the last bits of float32,
-    # which depend on the processor's kernels, decide about its sign. So no weight differs by more than a tenth of the
-    # rate, and on average they differ by less than a hundred-thousandth of it.
+    # Adam's first update is rate * g / (|g| + 1e-8): where a gradient is itself some 1e-8, the last
+    # bits of float32, which depend on the processor's kernels, decide about its sign. So no weight
+    # differs by more than a tenth of the rate, and on average they differ by less than a
+    # hundred-thousandth of it.
     rate = config.optimizer.learning_rate
     assert largest_difference(verls, trls) < rate / 10
     differences = torch.cat([(verls[name] - trls[name]).abs().flatten() for name in trls])

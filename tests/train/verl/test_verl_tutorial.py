@@ -1,4 +1,6 @@
-"""The tutorial of the judge in stock verl, as it is written: its last command on a CPU, without vLLM."""
+"""The tutorial of the judge in stock verl, as it is written: its last command on a CPU,
+without vLLM.
+"""
 
 import os
 import shlex
@@ -12,7 +14,8 @@ from transformers import AutoTokenizer
 from tests.doc_pages import DOCS, do_tutorial, stand_in
 from tests.train.verl.verl_runs import ON_CPU, needs_verl
 
-# What a run of engine verl without GPUs is told, and what its recipe decides; verl_runs has verl's processes learn it.
+# What a run of engine verl without GPUs is told, and what its recipe decides;
+# verl_runs has verl's processes learn it.
 STOCK = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
     actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.strategy=fsdp2 \
     actor_rollout_ref.actor.fsdp_config.dtype=float32 trainer.save_freq=-1 trainer.test_freq=-1 \

@@ -1,6 +1,7 @@
 """What the verl tests train: the smallest runs with a stage of temperature and one of length.
 
-Most of a run is the start: its processes import torch or verl one after the other. So there are few, started at once.
+Most of a run is the start: its processes import torch or verl one after the other.
+So there are few, started at once.
 """
 
 import os
@@ -24,8 +25,8 @@ from tests.train.small_runs import SMALL, finish, start_training
 os.environ.setdefault("VERL_USE_EXTERNAL_MODULES", "verl_on_cpu.hooks")
 ON_CPU = Path(__file__).parents[3] / "examples" / "cluster" / "micro_on_cpu.toml"
 
-# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked of a package that
-# verl needs, since this very folder answers to the name verl.
+# Not importorskip: importing verl takes many seconds, also where its tests are not selected. Asked
+# of a package that verl needs, since this very folder answers to the name verl.
 needs_verl = pytest.mark.skipif(
     find_spec("transfer_queue") is None, reason="verl is not installed: make test-verl"
 )
@@ -83,7 +84,9 @@ AHEAD = {
     "rollout.temperature.num_problems": "4",
     "rollout.temperature.stages": "",
 }
-"""A server with a device of its own samples while another trains, two updates a step, at a probe's temperature."""
+"""A server with a device of its own samples while another trains, two updates a step,
+at a probe's temperature.
+"""
 
 
 def compose_verl(words: Sequence[str]) -> Any:
@@ -106,7 +109,10 @@ def start(
         "PAUSED_STEP": paused_step,
     }
     return start_training(
-        {key: value for key, value in recipe.items() if value}, run.root, config=ON_CPU, **own
+        {key: value for key, value in recipe.items() if value},
+        run.root,
+        config=ON_CPU,
+        **own,
     )
 
 
@@ -150,7 +156,8 @@ def make_runs(checkpoint: Path, root: Path) -> Runs:
     with ThreadPoolExecutor(2) as beside:
         killed = [
             beside.submit(kill_and_resume, checkpoint, found.resumed),
-            # The second step trains on what is left of the first, and its own prompts wait for its weights.
+            # The second step trains on what is left of the first,
+            # and its own prompts wait for its weights.
             beside.submit(kill_and_resume, checkpoint, found.ahead, "1", **AHEAD),
         ]
         finish(adapted, found.adapted.root)

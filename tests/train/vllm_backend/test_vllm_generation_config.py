@@ -1,4 +1,6 @@
-"""A checkpoint's generation config, when vLLM samples: it says what ends a response, and nothing else."""
+"""A checkpoint's generation config, when vLLM samples: it says what ends a response,
+and nothing else.
+"""
 
 import json
 import os
@@ -40,7 +42,10 @@ def sample_apart(model: Path, folder: Path) -> Any:
 def test_no_setting_of_a_generation_config_changes_what_vllm_samples(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    settings = {name: value for name, value in SETTINGS.items() if name not in REFUSED_TOGETHER}
+    settings = {}
+    for name, value in SETTINGS.items():
+        if name not in REFUSED_TOGETHER:
+            settings[name] = value
     model = publish(tiny_checkpoint, tmp_path / "model", **settings)
     plain = sample_apart(tiny_checkpoint, tmp_path / "plain")
     cool, warm = plain

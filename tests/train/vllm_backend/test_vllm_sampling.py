@@ -1,4 +1,6 @@
-"""vLLM in the training process: it samples with the weights, at the temperature and to the length it is told."""
+"""vLLM in the training process: it samples with the weights,
+at the temperature and to the length it is told.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -29,7 +31,9 @@ def build(checkpoint: Path, run: Path, judge: Judge, **changes: str) -> MicroCod
 
 @pytest.fixture(scope="module")
 def trainer(
-    tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory, judge: Judge
+    tiny_checkpoint: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+    judge: Judge,
 ) -> MicroCoderTrainer:
     """One for all tests of this file: vLLM takes long to load."""
     return build(tiny_checkpoint, tmp_path_factory.mktemp("trainer"), judge)
@@ -79,10 +83,13 @@ def test_it_samples_with_the_weights_of_the_update_before(trainer: MicroCoderTra
 
 def test_a_response_ends_at_any_end_token_and_holds_it(trainer: MicroCoderTrainer) -> None:
     _, responses, _ = sample(trainer)
-    tokens = [token for response in responses for token in response[1:-1]]
+    tokens = []
+    for response in responses:
+        tokens.extend(response[1:-1])
     frequent = max(set(tokens), key=tokens.count)
     own = list(trainer.eos_token_ids)
-    assert not any(end in tokens for end in own)
+    for end in own:
+        assert end not in tokens
     try:
         trainer.eos_token_ids = [*own, frequent]
         start_sampler(trainer)
@@ -92,8 +99,11 @@ def test_a_response_ends_at_any_end_token_and_holds_it(trainer: MicroCoderTraine
         start_sampler(trainer)
     ends = {*own, frequent}
     assert any(response[-1] == frequent for response in responses)
-    assert not any(token in ends for response in responses for token in response[:-1])
-    assert all(response[-1] in ends or len(response) == 24 for response in responses)
+    for response in responses:
+        for token in response[:-1]:
+            assert token not in ends
+    for response in responses:
+        assert response[-1] in ends or len(response) == 24
 
 
 def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer) -> None:
@@ -101,9 +111,9 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     output = trainer._generate_and_score_completions(rows_of(trainer))
     scored = samples_of(trainer)
     masks = output["completion_mask"].bool()
-    ids = [
-        tuple(row[mask].tolist()) for row, mask in zip(output["completion_ids"], masks, strict=True)
-    ]
+    ids = []
+    for row, mask in zip(output["completion_ids"], masks, strict=True):
+        ids.append(tuple(row[mask].tolist()))
     assert ids == [sample.rollout.token_ids for sample in scored]
     ends = set(trainer.eos_token_ids)
     assert [sample.rollout.is_truncated for sample in scored] == [
@@ -112,7 +122,9 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
     assert {sample.rollout.is_truncated for sample in scored} == {True, False}
     assert output["advantages"].tolist() == pytest.approx([sample.advantage for sample in scored])
     # float32 on both sides: next to no mismatch, and every token's loss counts once.
-    assert all(sample.mismatch and sample.mismatch.logp_difference < 1e-4 for sample in scored)
+    for sample in scored:
+        assert sample.mismatch
+        assert sample.mismatch.logp_difference < 1e-4
     torch.testing.assert_close(
         output["importance_sampling_ratio"][masks].cpu(),
         torch.ones(int(masks.sum())),
@@ -124,13 +136,22 @@ def test_what_a_step_learns_from_is_what_vllm_sampled(trainer: MicroCoderTrainer
 def test_held_out_samples_have_random_numbers_of_their_own(trainer: MicroCoderTrainer) -> None:
     def held_out(seed: int) -> list[Any]:
         groups = trainer._sample_apart(
-            trainer.heldout_tasks, num_samples=2, temperature=1.0, limit=24, seed=seed
+            trainer.heldout_tasks,
+            num_samples=2,
+            temperature=1.0,
+            limit=24,
+            seed=seed,
         )
-        return [s.rollout.token_ids for group in groups for s in group]
+        responses = []
+        for group in groups:
+            for s in group:
+                responses.append(s.rollout.token_ids)
+        return responses
 
     first = held_out(7)
     sample(trainer)  # training goes on
-    state, numpy_state = torch.get_rng_state(), np.random.get_state()
+    state = torch.get_rng_state()
+    numpy_state = np.random.get_state()
     expected = np.random.random()
     np.random.set_state(numpy_state)
     assert held_out(7) == first
@@ -164,15 +185,20 @@ def test_both_samplers_draw_from_the_trainers_distribution(
     backend: str,
     temperature: float,
 ) -> None:
-    """First tokens of one prompt by a chi-square; the seeds are fixed, so that it passes always or never."""
+    """First tokens of one prompt by a chi-square; the seeds are fixed,
+    so that it passes always or never.
+    """
     sampler = trainer
     if backend == "transformers":
         sampler = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": backend})
     (ids, *_), images, fields = sampler._tokenize_prompts([trainer.train_dataset[0]["prompt"]])  # type: ignore[index]
-    # Where many tokens may follow, and a temperature that is a fifth off shows most: an even choice hardly knows one.
+    # Where many tokens may follow, and a temperature that is a fifth off shows most:
+    # an even choice hardly knows one.
     begins = [ids[:end] for end in range(1, len(ids) + 1)]
     logits = [logits_of(sampler, begin)[-1] / temperature for begin in begins]
-    shares = [[torch.softmax(one / factor, -1) for factor in (1, 1.2)] for one in logits]
+    shares = []
+    for one in logits:
+        shares.append([torch.softmax(one / factor, -1) for factor in (1, 1.2)])
     is_open = [int((NUM_DRAWS * right >= 5).sum()) > 6 for right, _ in shares]
     shows = [float(((wrong - right) ** 2 / wrong).sum()) for right, wrong in shares]
     place = max(range(len(begins)), key=lambda place: (is_open[place], shows[place]))
@@ -185,7 +211,8 @@ def test_both_samplers_draw_from_the_trainers_distribution(
         torch.tensor([first for (first,) in drawn]), minlength=len(expected)
     ).double()
     due = NUM_DRAWS * expected
-    # The rarest with five draws due goes with all that are rarer, so that five are due together, however few are rarer.
+    # The rarest with five draws due goes with all that are rarer, so that five are due together,
+    # however few are rarer.
     is_own = due > due[due >= 5].min()
     seen, due = (
         torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, due)

@@ -11,7 +11,9 @@ needs_vllm = pytest.mark.skipif(
 )
 
 ON_CPU = {"TORCH_COMPILE_DISABLE": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
-"""Compiled, vLLM would take minutes to load and sample no faster; without a limit (GiB) it takes most of the memory."""
+"""Compiled, vLLM would take minutes to load and sample no faster;
+without a limit (GiB) it takes most of the memory.
+"""
 
 RECIPE = {
     **SMALL,

@@ -13,7 +13,9 @@ CHROMIUM = next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
 )
 AXE = Path(__file__).parents[3] / "node_modules" / "axe-core" / "axe.min.js"
-"""There after `npm install --no-save axe-core`; without it pages are not asked for what readers of screens meet."""
+"""There after `npm install --no-save axe-core`;
+without it pages are not asked for what readers of screens meet.
+"""
 
 
 class Browser:
@@ -85,7 +87,9 @@ def chromium() -> Iterator[Browser]:
 
 
 def axe_violations(browser: Browser) -> list[str]:
-    """Return what axe finds wrong with the open page, by rule; nothing where axe is not installed."""
+    """Return what axe finds wrong with the open page, by rule;
+    nothing where axe is not installed.
+    """
     if not AXE.exists():
         return []
     browser.page.evaluate(AXE.read_text(encoding="utf-8"))

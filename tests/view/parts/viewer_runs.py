@@ -15,8 +15,13 @@ from microcoder.view.index import Index, IndexBuilder
 from tests.lab.synthetic_run import Recipe, write_run
 
 Row = dict[str, Any]
-HOSTILE = '<img src=x onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>&lt;b&gt;\u202e\x1b[31m\x00'
-"""Text that hurts a page which takes it for markup, a terminal that obeys it, or an eye that trusts its direction."""
+HOSTILE = (
+    "<img src=x "
+    'onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>&lt;b&gt;\u202e\x1b[31m\x00'
+)
+"""Text that hurts a page which takes it for markup, a terminal that obeys it,
+or an eye that trusts its direction.
+"""
 
 
 _ABC: Row = {"step": 1, "problem_id": "abc/1", "reward": 1.0}
@@ -74,7 +79,10 @@ def write_lines(path: Path, rows: Iterable[Row]) -> Path:
 def write_problems(path: Path) -> Path:
     """Three tests for each problem of a synthetic run."""
     tests = [{"input": f"{number} 1\n", "output": "3\n"} for number in range(3)]
-    ids = [f"{split}/{number:03d}" for split in ("train", "heldout") for number in range(6)]
+    ids = []
+    for split in ("train", "heldout"):
+        for number in range(6):
+            ids.append(f"{split}/{number:03d}")
     statement = "Add the numbers of {}."
     return write_lines(
         path, ({"id": name, "statement": statement.format(name), "tests": tests} for name in ids)
@@ -92,9 +100,9 @@ def edit_rollouts(run: Path, step: int, change: Callable[[Row], Row]) -> None:
 
 
 def make_hostile(row: Row) -> Row:
-    tests = [
-        {**test, "detail": HOSTILE, "output": HOSTILE, "method": HOSTILE} for test in row["tests"]
-    ]
+    tests = []
+    for test in row["tests"]:
+        tests.append({**test, "detail": HOSTILE, "output": HOSTILE, "method": HOSTILE})
     texts = ("prompt", "completion", "program", "problem_id", "tier", "masked_why", "extraction")
     return {**row, **dict.fromkeys(texts, HOSTILE), "tests": tests}
 
@@ -109,23 +117,37 @@ def write_evaluation(root: Path, *, num_judged: int = 4) -> Path:
         "config": {"benchmark": benchmark},
     }
     (root / "manifest.json").write_text(json.dumps(manifest))
-    questions = [
-        {"problem_id": f"train/{n:03d}", "title": f"T{n}", "platform": "x", "difficulty": "easy"}
-        for n in (0, 1)
-    ]
+    questions = []
+    for n in (0, 1):
+        questions.append(
+            {
+                "problem_id": f"train/{n:03d}",
+                "title": f"T{n}",
+                "platform": "x",
+                "difficulty": "easy",
+            }
+        )
     write_lines(root / "questions.jsonl", questions)
-    keys = [(f"train/{n:03d}", index) for n in (0, 1) for index in (0, 1)]
-    samples = [
-        {"problem_id": name, "sample_index": index, "is_truncated": False, "num_tokens": 10 + index}
-        | {"completion": f"So.\n```python\nprint({index})\n```", "program": f"print({index})\n"}
-        | {"extraction": "last_closed_code_block"}
-        for name, index in keys
-    ]
+    keys = []
+    for n in (0, 1):
+        for index in (0, 1):
+            keys.append((f"train/{n:03d}", index))
+    samples = []
+    for name, index in keys:
+        samples.append(
+            {
+                "problem_id": name,
+                "sample_index": index,
+                "is_truncated": False,
+                "num_tokens": 10 + index,
+            }
+            | {"completion": f"So.\n```python\nprint({index})\n```", "program": f"print({index})\n"}
+            | {"extraction": "last_closed_code_block"}
+        )
     write_lines(root / "samples.jsonl", samples)
-    verdicts = [
-        verdict(index) | {"problem_id": name, "sample_index": index}
-        for name, index in keys[:num_judged]
-    ]
+    verdicts = []
+    for name, index in keys[:num_judged]:
+        verdicts.append(verdict(index) | {"problem_id": name, "sample_index": index})
     write_lines(root / "verdicts.jsonl", verdicts)
     if num_judged == len(keys):
         cell = {
@@ -198,7 +220,9 @@ HUMANEVAL = {
     "prompt": 'def twice(n):\n    """Double."""\n',
     "entry_point": "twice",
     "canonical_solution": "    return 2 * n\n",
-    "test": "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n",
+    "test": (
+        "def check(candidate):\n    assert candidate(2) == 4\n    assert candidate([1]) == [1, 1]\n"
+    ),
 }
 """One row of HumanEval as published, with a small program."""
 

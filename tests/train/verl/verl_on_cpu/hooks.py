@@ -1,4 +1,6 @@
-"""What verl loads in each of its processes, by VERL_USE_EXTERNAL_MODULES=verl_on_cpu.hooks, to run without GPUs."""
+"""What verl loads in each of its processes, by VERL_USE_EXTERNAL_MODULES=verl_on_cpu.hooks,
+to run without GPUs.
+"""
 
 import functools
 import itertools
@@ -53,15 +55,17 @@ def _copy_what_is_saved(module: ModuleType) -> None:
 
 
 def _count_rounds(module: ModuleType) -> None:
-    """Say with each seeded request how many its round has: the server then samples them as one batch.
+    """Say with each seeded request how many its round has:
+    the server then samples them as one batch.
 
-    The last bits of a product depend on the batch, so that a run would otherwise depend on the order of arrival.
+    The last bits of a product depend on the batch,
+    so that a run would otherwise depend on the order of arrival.
     """
-    manager, worker = (
-        module.AgentLoopManagerTQ,
-        module.AgentLoopWorkerTQ.__ray_metadata__.modified_class,
-    )
-    generate, run, numbers = manager.generate_sequences, worker._run_agent_loop, itertools.count()
+    manager = module.AgentLoopManagerTQ
+    worker = module.AgentLoopWorkerTQ.__ray_metadata__.modified_class
+    generate = manager.generate_sequences
+    run = worker._run_agent_loop
+    numbers = itertools.count()
 
     def generate_sequences(self: Any, prompts: Any) -> None:
         from verl.utils import tensordict_utils
@@ -81,7 +85,8 @@ def _count_rounds(module: ModuleType) -> None:
             sampling_params = {**sampling_params, "round": found}
         return await run(self, sampling_params, trajectory, **kwargs)
 
-    manager.generate_sequences, worker._run_agent_loop = generate_sequences, _run_agent_loop
+    manager.generate_sequences = generate_sequences
+    worker._run_agent_loop = _run_agent_loop
 
 
 use_cpu()

@@ -1,8 +1,8 @@
 """The CPU as a verl platform, so that tests run the whole loop where there is no accelerator.
 
-verl 0.9.1 knows CUDA, ROCm and NPU. What it asks of a device is answered here for the CPU: there is one logical
-device a process (a Ray resource of the name GPU that the launch declares), memory is the machine's, and processes
-talk over gloo.
+verl 0.9.1 knows CUDA, ROCm and NPU. What it asks of a device is answered here for the CPU: there is
+one logical device a process (a Ray resource of the name GPU that the launch declares), memory is
+the machine's, and processes talk over gloo.
 """
 
 import os
@@ -27,11 +27,10 @@ class _CpuDevice(ModuleType):
 
 def _cpu_device() -> ModuleType:
     module = _CpuDevice("microcoder_cpu_device")
-    of_memory = [
-        f"{what}_{which}"
-        for what in ("memory", "max_memory")
-        for which in ("allocated", "reserved")
-    ]
+    of_memory = []
+    for what in ("memory", "max_memory"):
+        for which in ("allocated", "reserved"):
+            of_memory.append(f"{what}_{which}")
     others = [
         "empty_cache",
         "ipc_collect",
@@ -42,7 +41,8 @@ def _cpu_device() -> ModuleType:
     ]
     for name in (*of_memory, "reset_peak_memory_stats", *others):
         setattr(module, name, lambda *args, **kwargs: 0)
-    page, pages = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_PHYS_PAGES")
+    page = os.sysconf("SC_PAGE_SIZE")
+    pages = os.sysconf("SC_PHYS_PAGES")
     answers = {
         "mem_get_info": lambda *args: (os.sysconf("SC_AVPHYS_PAGES") * page, pages * page),
         "get_rng_state": torch.get_rng_state,
@@ -94,7 +94,9 @@ class CpuPlatform(PlatformCUDA):
 
 
 def use_cpu() -> None:
-    """Make the CPU verl's device; process groups of "cpu:gloo,cpu:gloo", as verl asks for, become gloo's."""
+    """Make the CPU verl's device; process groups of "cpu:gloo,cpu:gloo", as verl asks for,
+    become gloo's.
+    """
     # Not by VERL_PLATFORM: verl reads that before it loads plugins.
     set_platform(CpuPlatform())
     start = torch.distributed.init_process_group

@@ -1,8 +1,9 @@
 """A rollout server on transformers, behind verl's own interfaces: for tests of everything else.
 
-Requests come one by one. Those that carry a round are sampled together once all of it are there, in a fixed order, so
-that a run does not depend on the order of arrival; others are sampled with whatever has come by then, and can be
-interrupted: who asked gets what there is, and asks for the rest once the server has new weights.
+Requests come one by one. Those that carry a round are sampled together once all of it are there, in
+a fixed order, so that a run does not depend on the order of arrival; others are sampled with
+whatever has come by then, and can be interrupted: who asked gets what there is, and asks for the
+rest once the server has new weights.
 """
 
 import asyncio
@@ -23,8 +24,11 @@ from verl_on_cpu.sampler import SampleRequest, has_ended, sample
 from microcoder.train.run.weights import end_token_ids
 
 THREADS_VARIABLE = "OMP_NUM_THREADS"
-PAUSED_VARIABLE, PAUSE_SECONDS = "PAUSED_STEP", 90.0
-"""Responses of the weights of this step wait half done for new ones: so that these find some to interrupt."""
+PAUSED_VARIABLE = "PAUSED_STEP"
+PAUSE_SECONDS = 90.0
+"""Responses of the weights of this step wait half done for new ones:
+so that these find some to interrupt.
+"""
 GATHER_SECONDS = 0.3
 """How long requests without a round wait for others."""
 FOREVER = 1_000_000
@@ -59,7 +63,9 @@ class TransformersServer:
         self._model = AutoModelForCausalLM.from_pretrained(
             model_path, dtype=getattr(torch, dtype)
         ).eval()
-        self._pad_id, self._end_ids, self._max_tokens = pad_id, end_ids, max_tokens
+        self._pad_id = pad_id
+        self._end_ids = end_ids
+        self._max_tokens = max_tokens
         self._rounds: dict[int, list[_Waiting]] = {}
         self._num_requests = first_seed
         self._busy = asyncio.Lock()
@@ -71,10 +77,15 @@ class TransformersServer:
     async def generate(
         self, prompt_ids: list[int], sampling_params: dict[str, Any], request_id: str, **_: Any
     ) -> TokenOutput:
-        """Return the response to a prompt, once its round has been sampled; of an interrupted one what there is."""
+        """Return the response to a prompt, once its round has been sampled;
+        of an interrupted one what there is.
+        """
         if not self._open.is_set() and self._rejects:
             return TokenOutput(
-                token_ids=[], log_probs=[], stop_reason="aborted", extra_fields=self._versions()
+                token_ids=[],
+                log_probs=[],
+                stop_reason="aborted",
+                extra_fields=self._versions(),
             )
         await self._open.wait()
         loop = asyncio.get_running_loop()
@@ -146,7 +157,9 @@ class TransformersServer:
         self._step = step or 0
 
     async def abort_all_requests(self, reject_request: bool = False) -> None:
-        """Answer all requests with what there is; others wait for `resume_generation`, or are sent away."""
+        """Answer all requests with what there is; others wait for `resume_generation`,
+        or are sent away.
+        """
         self._open.clear()
         self._rejects = reject_request
         self._stop.set()
@@ -202,7 +215,9 @@ class TransformersReplica(RolloutReplica):
 
 
 class TransformersRollout(BaseRollout):
-    """Lives in a training process, or beside a server with a device of its own, and hands new weights to the server."""
+    """Lives in a training process, or beside a server with a device of its own,
+    and hands new weights to the server.
+    """
 
     def __init__(self, *args: Any, replica_rank: int = 0, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -222,7 +237,9 @@ class TransformersRollout(BaseRollout):
         global_steps: int | None = None,
         **_: Any,
     ) -> None:
-        """Send the weights from the first process; all must take part, since sharded weights are gathered here."""
+        """Send the weights from the first process; all must take part,
+        since sharded weights are gathered here.
+        """
         is_first = torch.distributed.get_rank() == 0
         gathered: dict[str, torch.Tensor] = {}
         async for name, tensor in _as_async(weights):

@@ -1,8 +1,9 @@
-"""Sampling with transformers in which every response has its own temperature, limit and random numbers.
+"""Sampling with transformers in which every response has its own temperature,
+limit and random numbers.
 
-`generate` draws a batch from one stream, so a response depends on its neighbours. Here each row draws from its own
-seed, by inverting the cumulative distribution: the same row comes out alike in any batch, up to the rounding of sums.
-Rows that have ended leave the batch.
+`generate` draws a batch from one stream, so a response depends on its neighbours. Here each row
+draws from its own seed, by inverting the cumulative distribution: the same row comes out alike in
+any batch, up to the rounding of sums. Rows that have ended leave the batch.
 """
 
 import threading
@@ -55,19 +56,24 @@ def sample(
         pause_seconds: how long half done responses wait for `stop`.
     """
     stop = stop or threading.Event()
-    # A function of the requests alone: the last bits of a product may depend on the place in the batch.
+    # A function of the requests alone: the last bits of a product may depend on the place in the
+    # batch.
     order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
     requests = [requests[row] for row in order]
     device = model.device
-    width, longest = max(len(r.prompt_ids) for r in requests), max(r.max_tokens for r in requests)
+    width = max(len(r.prompt_ids) for r in requests)
+    longest = max(r.max_tokens for r in requests)
     padded = [[pad_id] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
     used = [[0] * (width - len(r.prompt_ids)) + [1] * len(r.prompt_ids) for r in requests]
-    tokens, mask = torch.tensor(padded, device=device), torch.tensor(used, device=device)
+    tokens = torch.tensor(padded, device=device)
+    mask = torch.tensor(used, device=device)
     positions = (mask.cumsum(1) - 1).clamp(min=0)
     draws = torch.stack(
         [
             torch.rand(
-                longest, generator=torch.Generator().manual_seed(r.seed), dtype=torch.float64
+                longest,
+                generator=torch.Generator().manual_seed(r.seed),
+                dtype=torch.float64,
             )
             for r in requests
         ]
@@ -92,7 +98,8 @@ def sample(
         shares = scaled.exp().cumsum(-1)
         drawn = draws[alive, place, None] * shares[:, -1:]
         chosen = torch.searchsorted(shares, drawn, right=True)[:, 0].clamp(max=shares.size(1) - 1)
-        goes_on, of_chosen = [], scaled.gather(1, chosen[:, None])[:, 0].tolist()
+        goes_on = []
+        of_chosen = scaled.gather(1, chosen[:, None])[:, 0].tolist()
         for row, token in enumerate(chosen.tolist()):
             answers = responses[alive[row]]
             if has_ended(answers, requests[alive[row]], end_ids):
@@ -106,7 +113,9 @@ def sample(
         if len(goes_on) <= COMPACT_SHARE * len(alive):
             kept = torch.tensor(goes_on, device=device)
             cache.batch_select_indices(kept)
-            mask, positions, chosen = mask[kept], positions[kept], chosen[kept]
+            mask = mask[kept]
+            positions = positions[kept]
+            chosen = chosen[kept]
             alive = [alive[row] for row in goes_on]
         tokens = chosen[:, None]
         mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)

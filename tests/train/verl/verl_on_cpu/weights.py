@@ -1,6 +1,8 @@
-"""Weights from the training processes to a server of another process, by a file: verl's own ways there need GPUs.
+"""Weights from the training processes to a server of another process, by a file:
+verl's own ways there need GPUs.
 
-verl imports this where a recipe names it as `checkpoint_engine.custom_backend_module`, of backend "file".
+verl imports this where a recipe names it as `checkpoint_engine.custom_backend_module`,
+of backend "file".
 """
 
 import asyncio
@@ -28,7 +30,10 @@ class FileEngine(CheckpointEngine):
 
     @classmethod
     def build_topology(
-        cls, actor_wg_world_size: int, rollout_world_size: int, metadata: list[dict[str, Any]]
+        cls,
+        actor_wg_world_size: int,
+        rollout_world_size: int,
+        metadata: list[dict[str, Any]],
     ) -> tuple[dict[str, list[Any]], dict[str, list[Any]]]:
         (folder,) = (one["folder"] for one in metadata if one["folder"])
         return {"folder": [folder] * actor_wg_world_size}, {"folder": [folder] * rollout_world_size}
