@@ -37,16 +37,10 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
     """Return counts of one package's made tests, and of its submissions by them."""
     known = [test.input for test in package.tests]
     validators = read_validators(judges.thorough, package.kit, known, Counter())
-    shown = tuple(
-        test for test, is_shown in zip(package.tests, find_shown(package), strict=True) if is_shown
-    )
+    shown = _shown_tests(package)
     if validators is None or not shown or not find_references(package):
         return {"id": package.id, "not_measured": 1}
-    failing = []
-    for one in package.solutions:
-        if one.known != "accepted":
-            failing.append(one)
-    held_out = failing[1::2]
+    held_out = _failing(package)[1::2]
     given = package.model_copy(
         update={
             "tests": shown,
@@ -55,14 +49,13 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
         }
     )
     bare = given.model_copy(update={"kit": InputKit()})
-    unchecked = _made(
-        generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True)), len(shown)
-    )
+    without_kit = generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True))
+    unchecked = _made(without_kit, len(shown))
     certified = _made(generate(given, lambda: judges, GenerateSettings()), len(shown))
     num_valid = len(validators.ask([test.input for test in unchecked]))
     for flags in validators.ways[1:]:
         num_valid = max(num_valid, len(validators.ask([test.input for test in unchecked], flags)))
-    found: dict[str, int | str] = {
+    counts: dict[str, int | str] = {
         "id": package.id,
         "measured": 1,
         "unchecked": len(unchecked),
@@ -72,39 +65,81 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
         "has_certified": int(bool(certified)),
         "certified_10": int(len(certified) >= 10),
     }
+    return counts | _count_caught(package, held_out, shown, certified, judges)
+
+
+def _shown_tests(package: Candidate) -> tuple[TestCase, ...]:
+    """Return the tests that the statement shows."""
+    shown = []
+    for test, is_shown in zip(package.tests, find_shown(package), strict=True):
+        if is_shown:
+            shown.append(test)
+    return tuple(shown)
+
+
+def _failing(package: Candidate) -> list[Solution]:
+    """Return the submissions that are not known to be accepted."""
+    return [solution for solution in package.solutions if solution.known != "accepted"]
+
+
+def _count_caught(
+    package: Candidate,
+    held_out: list[Solution],
+    shown: tuple[TestCase, ...],
+    certified: tuple[TestCase, ...],
+    judges: Judges,
+) -> dict[str, int | str]:
+    """Return how many right submissions pass, and how many wrong and slow ones are caught."""
+    failing = _failing(package)
     programs = []
-    for one in package.solutions:
-        if one.language in contests.LANGUAGES and one not in failing:
-            programs.append(one)
+    for solution in package.solutions:
+        if solution.language in contests.LANGUAGES and solution not in failing:
+            programs.append(solution)
     seconds = _limit(package, programs, judges)
 
     def passing(solutions: list[Solution], tests: tuple[TestCase, ...]) -> set[str]:
-        problems = []
-        for one in solutions:
-            problems.append(
-                package.to_trial(one.language, seconds=seconds, memory_mib=2048, tests=tests)
-            )
-        verdicts = judges.brief.judge(
-            [Program(one.code, one.language) for one in solutions], problems
-        )
-        passed = set()
-        for one, verdict in zip(solutions, verdicts, strict=True):
-            if verdict.outcome is Outcome.ACCEPTED:
-                passed.add(one.code)
-        return passed
+        return _passing(package, solutions, tests, seconds=seconds, judge=judges.brief)
 
     right = passing(programs, package.tests)
-    fresh = [one for one in programs if one.code in right][3:]
-    found |= {"right": len(fresh), "right_pass": len(passing(fresh, (*shown, *certified)))}
+    # The first three may have answered inputs.
+    fresh = [solution for solution in programs if solution.code in right][3:]
+    made = (*shown, *certified)
+    counts: dict[str, int | str] = {
+        "right": len(fresh),
+        "right_pass": len(passing(fresh, made)),
+    }
     for kind, labels in (("wrong", _WRONG), ("slow", _SLOW)):
         bad = []
-        for one in held_out:
-            if one.known in labels and one.language in contests.LANGUAGES:
-                bad.append(one)
-        found[kind] = len(bad)
-        for by, tests in (("shown", shown), ("made", (*shown, *certified)), ("own", package.tests)):
-            found[f"{kind}_caught_by_{by}"] = len(bad) - len(passing(bad, tests))
-    return found
+        for solution in held_out:
+            if solution.known in labels and solution.language in contests.LANGUAGES:
+                bad.append(solution)
+        counts[kind] = len(bad)
+        for by, tests in (("shown", shown), ("made", made), ("own", package.tests)):
+            counts[f"{kind}_caught_by_{by}"] = len(bad) - len(passing(bad, tests))
+    return counts
+
+
+def _passing(
+    package: Candidate,
+    solutions: list[Solution],
+    tests: tuple[TestCase, ...],
+    *,
+    seconds: float,
+    judge: Judge,
+) -> set[str]:
+    """Return the code of the solutions that pass some tests."""
+    programs = []
+    problems = []
+    for solution in solutions:
+        programs.append(Program(solution.code, solution.language))
+        problems.append(
+            package.to_trial(solution.language, seconds=seconds, memory_mib=2048, tests=tests)
+        )
+    passed = set()
+    for solution, verdict in zip(solutions, judge.judge(programs, problems), strict=True):
+        if verdict.outcome is Outcome.ACCEPTED:
+            passed.add(solution.code)
+    return passed
 
 
 def _made(made: object, num_shown: int) -> tuple[TestCase, ...]:
@@ -121,29 +156,36 @@ def _limit(package: Candidate, accepted: list[Solution], judges: Judges) -> floa
     verdicts = judges.thorough.judge(
         [Program(one.code, one.language) for one in accepted], problems
     )
-    slowest = max(
-        (test.cpu_seconds for one in verdicts if one.is_accepted for test in one.tests), default=1.0
-    )
-    return package.time_limit_seconds or min(
-        _MOST_SECONDS, max(1.0, contests.multiplier_of(package) * slowest)
-    )
+    seconds = []
+    for verdict in verdicts:
+        if verdict.is_accepted:
+            seconds.extend(test.cpu_seconds for test in verdict.tests)
+    if package.time_limit_seconds:
+        return package.time_limit_seconds
+    slowest = max(seconds, default=1.0)
+    return min(_MOST_SECONDS, max(1.0, contests.multiplier_of(package) * slowest))
 
 
-def main() -> None:
-    folder, every, first = Path(sys.argv[1]), *(int(word) for word in [*sys.argv[2:], "1", "0"][:2])
-    sums: Counter[str] = Counter()
+def read_distinct(folder: Path) -> list[Candidate]:
+    """Return the packages that have validators, those with the same inputs once."""
     seen: set[str] = set()
     packages = []
     for package in contests.read_packages(folder):
-        has_validator = isinstance(package, Candidate) and any(
-            one.role == "validator" for one in package.kit.programs
-        )
-        told_by = hashlib.sha256(
-            repr([test.input for test in getattr(package, "tests", ())]).encode()
-        ).hexdigest()
-        if isinstance(package, Candidate) and has_validator and told_by not in seen:
-            seen.add(told_by)
+        if not isinstance(package, Candidate):
+            continue
+        inputs = repr([test.input for test in package.tests])
+        key = hashlib.sha256(inputs.encode()).hexdigest()
+        has_validator = any(program.role == "validator" for program in package.kit.programs)
+        if has_validator and key not in seen:
+            seen.add(key)
             packages.append(package)
+    return packages
+
+
+def main() -> None:
+    every, first = (int(word) for word in [*sys.argv[2:], "1", "0"][:2])
+    packages = read_distinct(Path(sys.argv[1]))
+    sums: Counter[str] = Counter()
     with (
         Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
         Judge(workers=1, stop="first_failure", cache_size=0) as brief,

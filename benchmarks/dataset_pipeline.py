@@ -37,7 +37,8 @@ from multiprocess.forkserver import _forkserver
 from datatrove.data import Document
 from datatrove.executor import LocalPipelineExecutor
 from datatrove.pipeline.base import PipelineStep
-from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster, MinhashDedupFilter, MinhashDedupSignature
+from datatrove.pipeline.dedup import MinhashDedupBuckets, MinhashDedupCluster
+from datatrove.pipeline.dedup import MinhashDedupFilter, MinhashDedupSignature
 from datatrove.pipeline.dedup.minhash import MinhashConfig
 from datatrove.pipeline.readers import JsonlReader
 from datatrove.pipeline.writers import JsonlWriter
@@ -49,7 +50,8 @@ class Normalise(PipelineStep):
         for document in data:
             document.text = " ".join(document.text.lower().split())
             key = hash(document.text)
-            if key not in seen:  # exact copies of one task; datatrove's own exact dedup is a pipeline more
+            # Exact copies of one task; datatrove's own exact dedup is a pipeline more.
+            if key not in seen:
                 seen.add(key)
                 yield document
 
@@ -61,14 +63,17 @@ if __name__ == "__main__":
         return sum(one.ru_utime + one.ru_stime for one in used)
     started, used = time.perf_counter(), cpu_seconds()
     def run(steps, tasks):
-        LocalPipelineExecutor(pipeline=steps, tasks=tasks, workers=min(workers, tasks), logging_dir=None).run()
+        LocalPipelineExecutor(
+            pipeline=steps, tasks=tasks, workers=min(workers, tasks), logging_dir=None
+        ).run()
     rows = JsonlReader(folder, text_key="question", id_key="problem_id")
     run([rows, Normalise(), JsonlWriter(out + "/clean")], workers)
     clean = lambda: JsonlReader(out + "/clean")
     run([clean(), MinhashDedupSignature(output_folder=out + "/sig", config=config)], workers)
-    run([MinhashDedupBuckets(input_folder=out + "/sig", output_folder=out + "/buckets", config=config)], 25)
-    run([MinhashDedupCluster(input_folder=out + "/buckets", output_folder=out + "/remove", config=config)], 1)
-    run([clean(), MinhashDedupFilter(input_folder=out + "/remove"), JsonlWriter(out + "/kept")], workers)
+    buckets, remove = out + "/buckets", out + "/remove"
+    run([MinhashDedupBuckets(input_folder=out + "/sig", output_folder=buckets, config=config)], 25)
+    run([MinhashDedupCluster(input_folder=buckets, output_folder=remove, config=config)], 1)
+    run([clean(), MinhashDedupFilter(input_folder=remove), JsonlWriter(out + "/kept")], workers)
     seconds = time.perf_counter() - started
     _forkserver._stop()  # its workers count once it has ended
     print(seconds, cpu_seconds() - used)

@@ -10,16 +10,11 @@ answered to LiveCodeBench (with the tests that benchmarks/livecodebench.py finds
 forging and stateful programs of the tests. Where the two differ, both judge again, and the
 difference is explained:
 
-| explained as | it means                                                                                     |
-|--------------|----------------------------------------------------------------------------------------------|
-| `time`       | one of them met a limit of time, and the other came close to it:
-               a busy machine                 |
-| `random`     | the reference itself says one thing, then another: the program draws lots,
-               or reads a clock     |
-| `gone`       | judged again, both say the same
-                           |
-| `real`       | each repeats what it said: a fault of the fast judge or of the specification
-                           |
+`time`    one of them met a limit of time, and the other came close to it: a busy machine
+`random`  the reference itself says one thing, then another: the program draws lots,
+          or reads a clock
+`gone`    judged again, both say the same
+`real`    each repeats what it said: a fault of the fast judge or of the specification
 
 OUT.jsonl has a line a program; started again, what it holds is not judged again. The last line has
 the sums. Ends with status 1 where a difference is real.
@@ -54,6 +49,7 @@ LIMIT_SECONDS = 2.0
 MOST_TESTS = 12
 REPEATED = 4
 AGAIN = 2
+"""How often both judge again where they differ."""
 CLOSE = 0.4
 """Share of a limit beyond which a test came close to it: this machine has neighbours."""
 

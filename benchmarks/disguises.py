@@ -12,13 +12,15 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from figures import DATA, ROOT
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems, unpack_sources
-from microcoder.data.filter.contamination import build_index, find_hits
+from microcoder.data.filter.contamination import Hit, build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge import Judge
 
@@ -39,7 +41,7 @@ def main() -> None:
 
     with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
         benchmark = read_benchmarks(Path(folder))
-        titles = {one.id: one.title for one in benchmark}
+        titles = {problem.id: problem.title for problem in benchmark}
         words = build_index(benchmark)
         behaviour = index_behaviour(benchmark)
         counts: Counter[tuple[str, str]] = Counter()
@@ -49,29 +51,47 @@ def main() -> None:
             by_words = find_hits(candidate, words)
             hits = by_words + find_behaviour(candidate, behaviour, judge)
             is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
-            kind = "copies" if item.is_copy else "near misses"
-            part = kind + (" held out" if item.is_held_out else " chosen on")
-            for each in (kind, part):
-                counts[each, "all"] += 1
-                counts[each, "found"] += is_right if item.is_copy else bool(hits)
-                counts[each, "by words"] += bool(by_words)
-            said = "; ".join(
-                f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})"
-                for hit in hits[:2]
-            )
-            if is_right:
-                how = "right"
-            else:
-                how = "other" if hits else "none"
-            print(f"{how} {number} {part}: {item.of}, {item.how}: {said}")
-        parts = {
-            part: {what: counts[part, what] for what in ("all", "found", "by words")}
-            for part, _ in counts
-        }
-        size = {"benchmark": len(benchmark), "forms": len(behaviour.forms)}
-        print(
-            json.dumps({**parts, **size, "own CPU seconds": round(time.process_time() - start, 1)})
-        )
+            kind, part = name_parts(item)
+            for name in (kind, part):
+                counts[name, "all"] += 1
+                counts[name, "found"] += is_right if item.is_copy else bool(hits)
+                counts[name, "by words"] += bool(by_words)
+            evidence = "; ".join(describe(hit, titles) for hit in hits[:2])
+            verdict = say_what_was_found(hits, is_right)
+            print(f"{verdict} {number} {part}: {item.of}, {item.how}: {evidence}")
+        report: dict[str, object] = {**by_part(counts)}
+        report["benchmark"] = len(benchmark)
+        report["forms"] = len(behaviour.forms)
+        report["own CPU seconds"] = round(time.process_time() - start, 1)
+        print(json.dumps(report))
+
+
+def name_parts(item: Any) -> tuple[str, str]:
+    """Return the kind of a planted problem, and the part of that kind which it belongs to."""
+    kind = "copies" if item.is_copy else "near misses"
+    if item.is_held_out:
+        return kind, f"{kind} held out"
+    return kind, f"{kind} chosen on"
+
+
+def say_what_was_found(hits: Sequence[Hit], is_right: bool) -> str:
+    """Return whether the right problem was found, another one, or none."""
+    if is_right:
+        return "right"
+    return "other" if hits else "none"
+
+
+def describe(hit: Hit, titles: Mapping[str, str]) -> str:
+    """Return which problem was found, and by what."""
+    return f"{titles[hit.problem_id]} by {hit.by} {hit.score} ({hit.detail})"
+
+
+def by_part(counts: Counter[tuple[str, str]]) -> dict[str, dict[str, int]]:
+    """Return the counts by part, in the order in which parts were met."""
+    parts = {}
+    for part, _ in counts:
+        parts[part] = {name: counts[part, name] for name in ("all", "found", "by words")}
+    return parts
 
 
 if __name__ == "__main__":

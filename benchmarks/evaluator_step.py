@@ -29,10 +29,9 @@ MOST_TESTS = 209
 LEAST_TESTS = 15
 _MUTANTS_TRIED = 12
 REFERENCE_LIMIT_SECONDS = 4.0
+"""For a test of a reference."""
 MOST_REFERENCE_SECONDS = 0.25
-"""For a test, and for all of a reference: beyond that the programs are measured,
-not who judges them.
-"""
+"""For all tests of a reference: beyond that the programs are measured, not who judges them."""
 _WRONG_AND_ENDS = (Outcome.WRONG_ANSWER, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
 _SETS = (("leetcodedataset", "leetcodedataset"), ("kodsport", "kattis"))
 ARCHIVES = tuple(name for name, _ in _SETS)

@@ -20,6 +20,7 @@ from microcoder.judge.core.types import Checker, TestCase
 
 _CPP = ("g++", "-O2", "-std=gnu++20", "-w")
 _BUILD_SECONDS = 300
+"""Most that a compiler may take."""
 _WALL_FACTOR = 20.0
 """Of the CPU limit: the machine may be busy."""
 _RIGHT = 42

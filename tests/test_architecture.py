@@ -262,7 +262,8 @@ from microcoder.judge import judge
 import microcoder.data.formats.rows
 
 row = {"question": "Sum?", "input_output": json.dumps({"inputs": ["1 2"], "outputs": ["3"]})}
-(verdict,) = judge([Program("print(sum(map(int, input().split())))")], [read_problem(row)], workers=1)
+program = Program("print(sum(map(int, input().split())))")
+(verdict,) = judge([program], [read_problem(row)], workers=1)
 print(verdict.outcome)
 import torch
 """

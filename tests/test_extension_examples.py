@@ -64,7 +64,7 @@ def test_an_extractor() -> None:
     assert found.reason == "tagged"
     missing = extract("<code>print(2)", is_truncated=True)
     assert missing.code is None
-    assert missing.is_incomplete is True
+    assert missing.is_incomplete
     assert missing.reason == "nothing_by_tagged"
 
 

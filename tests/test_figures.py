@@ -14,13 +14,38 @@ TABLE = r"""
 head = "# Figures"
 sections = [{title = "s", head = "## Section"}]
 first_page = [{of = ["quick"], what = "w", command = "c", figure = "{x} right"}]
-figures = [
-  {name = "quick", section = "s", what = "w", command = "c", reads = {lines = "x.jsonl"}, run = '''RUN > $FOLDER/x.jsonl
-echo '{"x": 8, "bad": null}' ''', figure = "{x} right, {lines.-1.tiny.microcoder.as_known}", beside = "{x}"},
-  {name = "failing", section = "s", what = "w", command = "c", run = '''echo '{"x": 1}'; exit 3''', figure = "{x}"},
-  {name = "silent", section = "s", what = "w", command = "c", run = '''echo '{"x": null}' ''', figure = "{x}"},
-  {name = "absent", section = "s", what = "w", command = "c", run = "true", needs = ["no_such.tar.xz"], figure = "{x}"},
-]
+[[figures]]
+name = "quick"
+section = "s"
+what = "w"
+command = "c"
+reads = {lines = "x.jsonl"}
+run = '''RUN > $FOLDER/x.jsonl
+echo '{"x": 8, "bad": null}' '''
+figure = "{x} right, {lines.-1.tiny.microcoder.as_known}"
+beside = "{x}"
+[[figures]]
+name = "failing"
+section = "s"
+what = "w"
+command = "c"
+run = '''echo '{"x": 1}'; exit 3'''
+figure = "{x}"
+[[figures]]
+name = "silent"
+section = "s"
+what = "w"
+command = "c"
+run = '''echo '{"x": null}' '''
+figure = "{x}"
+[[figures]]
+name = "absent"
+section = "s"
+what = "w"
+command = "c"
+run = "true"
+needs = ["no_such.tar.xz"]
+figure = "{x}"
 """
 RUN = f"python {ROOT}/benchmarks/evaluator.py --only tiny --quick --no-peers --rounds 1"
 

@@ -180,39 +180,56 @@ def make_mutants(code: str, *, limit: int) -> list[Mutant]:
     return sorted(found.values())
 
 
-def find_sites(tree: ast.Module) -> Iterator[tuple[str, ast.AST, str, Any]]:
-    """Yield every change: its name, a node, one of the node's fields, and what to put there."""
+Site = tuple[str, ast.AST, str, Any]
+"""A change: its name, a node, one of the node's fields, and what to put there."""
+
+
+def find_sites(tree: ast.Module) -> Iterator[Site]:
+    """Yield every change of a program, in the order of its nodes."""
     for node in ast.walk(tree):
-        match node:
-            case ast.Compare(ops=[op], comparators=[right]):
-                yield "compare", node, "ops", [OPPOSITES[type(op)]()]
-                if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
-                    yield (
-                        "bound",
-                        node,
-                        "comparators",
-                        [ast.BinOp(right, ast.Add(), ast.Constant(1))],
-                    )
-            case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPPOSITES:
-                yield "operator", node, "op", OPPOSITES[type(op)]()
-            case ast.BoolOp(op=op, values=values):
-                yield "logic", node, "op", OPPOSITES[type(op)]()
-                yield "logic", node, "values", values[:-1]
-                yield "logic", node, "values", values[1:]
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                yield "logic", node, "operand", ast.UnaryOp(ast.Not(), operand)
-            case ast.Constant(value=bool(value)):
-                yield "constant", node, "value", not value
-            case ast.Constant(value=int(value)):
-                yield "constant", node, "value", value + 1
-                yield "constant", node, "value", value - 1
-            case ast.If() | ast.IfExp():
-                yield "branch", node, "test", ast.Constant(True)
-                yield "branch", node, "test", ast.Constant(False)
-            case ast.For(body=body):
-                yield "loop", node, "body", [*body, ast.Break()]
-                yield "loop", node, "body", body[:-1] or [ast.Pass()]
-            case ast.Call(func=ast.Name(id=name)) if name in CALLS:
-                yield "call", node.func, "id", CALLS[name]
-            case ast.Subscript(slice=index, ctx=ast.Load()) if not isinstance(index, ast.Slice):
-                yield "index", node, "slice", ast.BinOp(index, ast.Add(), ast.Constant(1))
+        yield from change_operators(node)
+        yield from change_constants(node)
+        yield from change_flow(node)
+
+
+def change_operators(node: ast.AST) -> Iterator[Site]:
+    """Yield changes of a comparison, of arithmetic or of logic."""
+    match node:
+        case ast.Compare(ops=[op], comparators=[right]):
+            yield "compare", node, "ops", [OPPOSITES[type(op)]()]
+            if isinstance(op, ast.Lt | ast.LtE | ast.Gt | ast.GtE):
+                further = ast.BinOp(right, ast.Add(), ast.Constant(1))
+                yield "bound", node, "comparators", [further]
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPPOSITES:
+            yield "operator", node, "op", OPPOSITES[type(op)]()
+        case ast.BoolOp(op=op, values=values):
+            yield "logic", node, "op", OPPOSITES[type(op)]()
+            yield "logic", node, "values", values[:-1]
+            yield "logic", node, "values", values[1:]
+        case ast.UnaryOp(op=ast.Not(), operand=operand):
+            yield "logic", node, "operand", ast.UnaryOp(ast.Not(), operand)
+
+
+def change_constants(node: ast.AST) -> Iterator[Site]:
+    """Yield changes of a constant. A bool is an int too, so it is asked for first."""
+    match node:
+        case ast.Constant(value=bool(value)):
+            yield "constant", node, "value", not value
+        case ast.Constant(value=int(value)):
+            yield "constant", node, "value", value + 1
+            yield "constant", node, "value", value - 1
+
+
+def change_flow(node: ast.AST) -> Iterator[Site]:
+    """Yield changes of a branch, a loop, a call or an index."""
+    match node:
+        case ast.If() | ast.IfExp():
+            yield "branch", node, "test", ast.Constant(True)
+            yield "branch", node, "test", ast.Constant(False)
+        case ast.For(body=body):
+            yield "loop", node, "body", [*body, ast.Break()]
+            yield "loop", node, "body", body[:-1] or [ast.Pass()]
+        case ast.Call(func=ast.Name(id=name)) if name in CALLS:
+            yield "call", node.func, "id", CALLS[name]
+        case ast.Subscript(slice=index, ctx=ast.Load()) if not isinstance(index, ast.Slice):
+            yield "index", node, "slice", ast.BinOp(index, ast.Add(), ast.Constant(1))

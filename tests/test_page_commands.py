@@ -28,7 +28,9 @@ STORIES = {
         "A ferry has a cars on its upper deck and b on the lower one. Print how many cars it "
         "carries."
     ),
-    "max(a, b)": "Two masons stack their blocks, a and b of them. Print the height of the taller stack.",
+    "max(a, b)": (
+        "Two masons stack their blocks, a and b of them. Print the height of the taller stack."
+    ),
     "a * b": (
         "The park's new rectangular bed is a steps long and b wide, a tulip on each step. "
         "Count the tulips."
@@ -59,7 +61,9 @@ FILLED = {
     "runs/demo runs/other": "runs/one runs/two --port 0",
     "runs/demo": "runs/one",
     "--host 0.0.0.0": "--port 0",
-    "judge --judge examples/judges/peers.py:livecodebench=../LiveCodeBench --judge": "judge --judge",
+    (
+        "judge --judge examples/judges/peers.py:livecodebench=../LiveCodeBench --judge"
+    ): "judge --judge",
     "less": "head",
     "microcoder audit-judge": "microcoder audit-judge --most 1",
 }

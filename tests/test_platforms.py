@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 DISGUISE = """
-import asyncio, ctypes, http.server, multiprocessing, os, platform, selectors, signal, sqlite3, subprocess, sys
-import sysconfig, tempfile, uuid, webbrowser
+import asyncio, ctypes, http.server, multiprocessing, os, platform, selectors, signal, sqlite3
+import subprocess, sys, sysconfig, tempfile, uuid, webbrowser
 import cyclopts, httpx, pydantic, rich.console, rich.progress
 sysconfig.get_config_vars()
 SYSTEM = sys.argv[1]
@@ -32,9 +32,15 @@ for name in lacking:
         delattr(os, name)
 """
 IMPORTABLE = """
-import microcoder, microcoder.judge.core.types, microcoder.judge.core.rewards, microcoder.judge.core.extract
+import microcoder
+import microcoder.judge.core.types
+import microcoder.judge.core.rewards
+import microcoder.judge.core.extract
 import microcoder.judge
-import microcoder.judge.compare.compare, microcoder.judge.fleet.http, microcoder.data.formats, microcoder.data.sources
+import microcoder.judge.compare.compare
+import microcoder.judge.fleet.http
+import microcoder.data.formats
+import microcoder.data.sources
 from microcoder import Checker, extract_program
 from microcoder.judge import compare_output
 assert compare_output("1 2\\n", "1 2", Checker()).accepted

@@ -6,7 +6,7 @@ corpus:  [[sources]] with format = "dodona.py:dodona" and path = "exercises"
 
 import ast
 import doctest
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests
@@ -64,42 +64,56 @@ def read_tests(package: Package, code: str, is_judged: bool) -> DecodedTests:
         if name.startswith("evaluation/") and name.endswith("ml"):
             suites.append(name)
     if suites:
-        try:
-            cases = list(find_cases(read_yaml(package.files[suites[0]])))
-        except ValueError as error:
-            raise Malformed("bad_tests", f"{suites[0]}: {error}") from None
-        if cases and all(
-            "stdout" in one and not {"expression", "statement"} & one.keys() for one in cases
-        ):
-            return DecodedTests(
-                tuple(
-                    TestCase(input=str(one.get("stdin", "")), output=str(one["stdout"]))
-                    for one in cases
-                )
-            )
-        if not cases or not all("expression" in one and "return" in one for one in cases):
+        cases = read_suite(package, suites[0])
+        if cases and all(prints(case) for case in cases):
+            tests = []
+            for case in cases:
+                tests.append(TestCase(input=str(case.get("stdin", "")), output=str(case["stdout"])))
+            return DecodedTests(tuple(tests))
+        if not cases or not all("expression" in case and "return" in case for case in cases):
             raise Malformed(
                 "tests_not_convertible",
                 f"{suites[0]}: tests that neither only print nor only return",
             )
-        shown = [(str(one["expression"]), repr(one["return"])) for one in cases]
+        shown = [(str(case["expression"]), repr(case["return"])) for case in cases]
     else:
-        texts = []
-        for name, text in sorted(package.files.items()):
-            if name.endswith(".in"):
-                texts.append(text)
-        parsed = []
-        for text in texts:
-            parsed.extend(doctest.DocTestParser().get_examples(text))
-        shown = [(one.source.strip(), one.want.strip()) for one in parsed]
-    calls = []
-    for source, _ in shown:
-        for node in ast.walk(ast.parse(source)):
-            if isinstance(node, ast.Call):
-                calls.append(node)
-    called = next((call.func.id for call in calls if isinstance(call.func, ast.Name)), "")
+        shown = read_prompts(package)
     lines = [f"assert {source} == {wanted}" for source, wanted in shown]
+    called = find_called(source for source, _ in shown)
     return asserted_tests(lines, fn_name=called, code=code, is_judged=is_judged)
+
+
+def read_suite(package: Package, name: str) -> list[Mapping[str, Any]]:
+    """Return the test cases of a file for TESTed."""
+    try:
+        return list(find_cases(read_yaml(package.files[name])))
+    except ValueError as error:
+        raise Malformed("bad_tests", f"{name}: {error}") from None
+
+
+def prints(case: Mapping[str, Any]) -> bool:
+    """Return whether a test case asks for output alone."""
+    return "stdout" in case and not {"expression", "statement"} & case.keys()
+
+
+def read_prompts(package: Package) -> list[tuple[str, str]]:
+    """Return what is typed at a Python prompt, and what it answers."""
+    shown = []
+    for name, text in sorted(package.files.items()):
+        if name.endswith(".in"):
+            for example in doctest.DocTestParser().get_examples(text):
+                shown.append((example.source.strip(), example.want.strip()))
+    return shown
+
+
+def find_called(sources: Iterable[str]) -> str:
+    """Return the name of the first function that is called, or an empty text."""
+    names = []
+    for source in sources:
+        for node in ast.walk(ast.parse(source)):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+                names.append(node.func.id)
+    return names[0] if names else ""
 
 
 def find_cases(value: object) -> Iterator[Mapping[str, Any]]:

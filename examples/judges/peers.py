@@ -28,7 +28,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any
 
-from yardstick_judges import by_its_signature, import_file, list_tests, plain  # pyrefly: ignore[missing-import]
+from yardstick_judges import by_its_signature, import_file, list_tests, plain  # pyrefly: ignore
 
 Ask = Callable[[dict[str, Any]], "bool | None"]
 
@@ -245,7 +245,7 @@ def inspect(path: str) -> tuple[Ask, str]:
     """
     import asyncio
 
-    from inspect_ai.util._sandbox.local import LocalSandboxEnvironment  # pyrefly: ignore[missing-import]
+    from inspect_ai.util._sandbox.local import LocalSandboxEnvironment  # pyrefly: ignore
 
     async def run(code: str, seconds: int) -> bool:
         sandbox = LocalSandboxEnvironment()
@@ -256,10 +256,9 @@ def inspect(path: str) -> tuple[Ask, str]:
         owner = "Solution()." if re.search(r"^class Solution\b", case["code"], re.MULTILINE) else ""
         calls = []
         for given, expected in case["tests"]:
-            calls.append(
-                f"assert {owner}{case['fn_name']}({', '.join(repr(json.loads(one)) for one in given.split(chr(10)))})"
-                f" == {json.loads(expected)!r}"
-            )
+            arguments = ", ".join(repr(json.loads(line)) for line in given.split("\n"))
+            called = f"{owner}{case['fn_name']}({arguments})"
+            calls.append(f"assert {called} == {json.loads(expected)!r}")
         try:
             return asyncio.run(
                 run(case["code"] + "\n" + "\n".join(calls), math.ceil(case["time_limit_seconds"]))

@@ -4,7 +4,7 @@ import json
 import shlex
 import struct
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -228,8 +228,9 @@ def test_what_is_not_there_is_said_at_once(
     message: str,
     files: dict[str, str],
 ) -> None:
+    wishes: dict[str, Any] = {"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}
     with pytest.raises((ConfigError, DataError), match=message):
-        write_recipe(Wishes(**{"model": "Qwen/Qwen3-1.7B", "gpu": "h100", **files, **changes}))  # type: ignore[arg-type]
+        write_recipe(Wishes(**wishes))
 
 
 @pytest.mark.parametrize(

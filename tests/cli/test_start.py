@@ -133,7 +133,9 @@ MISTAKES = {
     "init": "parameter --model requires an argument.",
     "report run extra": "Unused Tokens: ['extra']. Type `microcoder report --help`",
     "report run --pass-at 5": "--pass-at is for evaluations, and run is none",
-    "report {folder}": "manifest.json does not exist; pass a folder that `microcoder train` or `eval` wrote",
+    "report {folder}": (
+        "manifest.json does not exist; pass a folder that `microcoder train` or `eval` wrote"
+    ),
     f"view {'y' * 300}": "File name too long (yyy",
     "train": "no recipe; type: microcoder train -c RECIPE",
     "train recipe.toml": "no recipe; type: microcoder train -c recipe.toml",
@@ -151,9 +153,13 @@ MISTAKES = {
     "eval --benchmark.path x --generation.kind endpoint --generation.base_url x": "base_url",
     "audit-judge --judge nosuch": "unknown judge 'nosuch'; use one of microcoder, ",
     "audit-judge --judge subproces": "did you mean subprocess?",
-    "audit-judge --judge lcb": "lcb takes module:attribute or file.py:function; type --judge lcb=...",
+    "audit-judge --judge lcb": (
+        "lcb takes module:attribute or file.py:function; type --judge lcb=..."
+    ),
     "audit-judge --judge no/such.py:rllm=x": "there is no no/such.py; give the path of a file",
-    "audit-judge --judge function=mine.py": "function takes module:attribute or file.py:function; type",
+    "audit-judge --judge function=mine.py": (
+        "function takes module:attribute or file.py:function; type"
+    ),
     "audit-judge --judge subprocess=here": "subprocess takes no path; type --judge subprocess",
     "audit-judge --most 0": 'Invalid value "0" for --most. Must be > 0.',
     "audit-judge --python /no/python": "does not exist; pass an interpreter",
@@ -163,7 +169,9 @@ MISTAKES = {
     "view run --problems nofile": "--problems nofile does not exist; check the path",
     "study": "name one study, or pass --all",
     "study 001 --jobs -2": 'Invalid value "-2" for --jobs. Must be > 0.',
-    "train -c micro --dry-run --gpu-memory-gib -4": 'Invalid value "-4.0" for --gpu-memory-gib. Must be > 0.',
+    "train -c micro --dry-run --gpu-memory-gib -4": (
+        'Invalid value "-4.0" for --gpu-memory-gib. Must be > 0.'
+    ),
 }
 """Of every verb: what is typed, and what stands in the line that comes of it."""
 

@@ -473,7 +473,7 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
         f"p{i}": f"ASK {i}" for i in range(12)
     }
     assert answers["p0"].num_tokens == 2
-    assert answers["p0"].is_truncated is False
+    assert not answers["p0"].is_truncated
     assert 1 < server.most_at_once <= 3
     assert set(server.keys) == {"Bearer secret"}
     sent = next(body for body in server.requests if body["seed"] == 103)
@@ -488,7 +488,7 @@ def test_every_request_is_answered_some_at_a_time(monkeypatch: pytest.MonkeyPatc
     }
 
 
-def test_what_a_server_refuses_can_be_left_out_and_a_response_at_the_length_limit_is_truncated() -> (
+def test_what_a_server_refuses_can_be_left_out_and_a_response_at_its_length_limit_is_cut_off() -> (
     None
 ):
     with serve(lambda body, number: completion("```", finish="length")) as server:

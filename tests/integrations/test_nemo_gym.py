@@ -51,8 +51,14 @@ def request(text: str, metadata: dict[str, Any], *, is_truncated: bool = False) 
         "content": content,
     }
     response = {
-        **{"id": "r", "created_at": 0, "model": "m", "object": "response", "output": [message]},
-        **{"parallel_tool_calls": False, "tool_choice": "auto", "tools": []},
+        "id": "r",
+        "created_at": 0,
+        "model": "m",
+        "object": "response",
+        "output": [message],
+        "parallel_tool_calls": False,
+        "tool_choice": "auto",
+        "tools": [],
         "incomplete_details": {"reason": "max_output_tokens"} if is_truncated else None,
     }
     asked = {"input": [{"role": "user", "content": "Sum?"}]}

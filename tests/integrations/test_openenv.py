@@ -29,7 +29,7 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
     environment = CodeEnvironment([SUM, FAULTY], shared_judge())
     asked = environment.reset(problem_id="sum")
     assert asked.prompt.startswith("Print the sum of two integers.")
-    assert asked.done is False
+    assert not asked.done
     assert asked.reward is None
     right, wrong, silent = (
         environment.step(CodeAction(response=text))
@@ -46,7 +46,7 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
     environment.reset(problem_id="faulty")
     broken = environment.step(CodeAction(response=RIGHT))
     assert broken.reward is None
-    assert broken.done is True
+    assert broken.done
     assert broken.metadata["outcome"] == "sandbox_fault"
 
 

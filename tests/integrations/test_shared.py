@@ -82,7 +82,8 @@ def judge_in_child(answers):
     verdicts = shared_judge(stop="never").judge([RIGHT, WRONG], [SUM, SUM])
     answers.put([str(verdict.outcome) for verdict in verdicts])
 
-warnings.simplefilter("ignore", DeprecationWarning)  # of Python 3.12 and newer: a process with threads forks
+# Python 3.12 and newer warn of a process with threads that forks.
+warnings.simplefilter("ignore", DeprecationWarning)
 shared_judge().judge([RIGHT], [SUM])
 context = multiprocessing.get_context("fork")
 answers = context.SimpleQueue()
@@ -90,7 +91,8 @@ child = context.Process(target=judge_in_child, args=(answers,))
 child.start()
 child.join()
 again = SUM.model_copy(update={"time_limit_seconds": 3})
-print(child.exitcode, answers.get(), [v.is_accepted for v in shared_judge().judge([RIGHT, WRONG], [again, again])])
+verdicts = shared_judge().judge([RIGHT, WRONG], [again, again])
+print(child.exitcode, answers.get(), [verdict.is_accepted for verdict in verdicts])
 """
 
 

@@ -51,7 +51,8 @@ with tempfile.TemporaryDirectory() as folder: open(f"{folder}/z", "x").close()
 with tempfile.TemporaryFile() as file: file.write(b"x")
 shutil.rmtree("/tmp/a"); os.chdir("/tmp"); os.remove("link")
 for _ in range(12):
-    with tempfile.TemporaryFile() as file: file.write(bytes(3 << 20)); file.seek(0); assert len(file.read()) == 3 << 20
+    with tempfile.TemporaryFile() as file: file.write(bytes(3 << 20)); file.seek(0); \
+assert len(file.read()) == 3 << 20
 for _ in range(40):
     with open("x", "wb") as file: os.remove("x"); file.write(bytes(1 << 20))
 with sqlite3.connect("rows.db") as rows:
@@ -61,7 +62,8 @@ rows.close(); os.remove("rows.db")
 def work(name):
     for _ in range(10):
         with open(name, "w") as file: file.write(name)
-        os.replace(name, name + "-moved"); assert open(name + "-moved").read() == name; os.remove(name + "-moved")
+        os.replace(name, name + "-moved"); assert open(name + "-moved").read() == name; \
+os.remove(name + "-moved")
 with ThreadPoolExecutor(6) as pool: list(pool.map(work, [f"t{number}" for number in range(6)]))
 assert os.listdir(os.getcwd()) == [], os.listdir()
 """
@@ -73,18 +75,22 @@ def attempt(function, *arguments):
     except OSError: return
     harm.append(function.__name__)
 for path in (SECRET, os.path.dirname(SECRET)):
-    attempt(open, path), attempt(open, path, "r+"), attempt(open, path + "x", "w"), attempt(os.listdir, path)
+    attempt(open, path), attempt(open, path, "r+"), attempt(open, path + "x", "w"), \
+attempt(os.listdir, path)
     attempt(os.open, path, os.O_RDONLY | os.O_TRUNC), attempt(os.open, path, os.O_TRUNC | os.O_RDWR)
-    attempt(os.truncate, path, 0), attempt(os.chmod, path, 0), attempt(os.utime, path), attempt(os.mkdir, path + "x")
+    attempt(os.truncate, path, 0), attempt(os.chmod, path, 0), attempt(os.utime, path), \
+attempt(os.mkdir, path + "x")
     attempt(os.rename, path, path + "x"), attempt(os.rename, path, "x"), attempt(os.link, path, "x")
     attempt(os.unlink, path), attempt(os.rmdir, path), attempt(os.symlink, "x", path + "x")
-    attempt(os.setxattr, path, "user.x", b"x"), attempt(os.mkfifo, path + "x"), attempt(os.chown, path, -1, -1)
+    attempt(os.setxattr, path, "user.x", b"x"), attempt(os.mkfifo, path + "x"), attempt(os.chown, \
+path, -1, -1)
 os.symlink(SECRET, "link")
 attempt(open, "link"), attempt(os.chmod, "link", 0), attempt(os.truncate, "link", 0)
 for number in {1, os.getppid()}:
     for name in ("environ", "mem", "maps", "cmdline", "fd/0", "cwd", "root/etc/passwd", "stat"):
         attempt(open, f"/proc/{number}/{name}", "rb"), attempt(os.listdir, f"/proc/{number}")
-for name in ("environ", "maps", "mem", "cmdline", "status", "mountinfo"): attempt(open, f"/proc/self/{name}", "rb")
+for name in ("environ", "maps", "mem", "cmdline", "status", "mountinfo"): attempt(open, \
+f"/proc/self/{name}", "rb")
 print(harm or 3)
 """
 _TESTLIB_CPP = """

@@ -61,7 +61,8 @@ print("contained")
     "fork by raw system calls": CONTAINED("""
 import ctypes
 libc = ctypes.CDLL(None, use_errno=True)
-got = [nr for nr, args in ((57, ()), (58, ()), (56, (17, 0, 0, 0, 0)), (435, (0, 0))) if libc.syscall(nr, *args) >= 0]
+got = [nr for nr, args in ((57, ()), (58, ()), (56, (17, 0, 0, 0, 0)), (435, (0, \
+0))) if libc.syscall(nr, *args) >= 0]
 print("HARM forked" if got else "contained")
 """),
     "take all memory": MEMORY("held = []\nwhile True: held.append(bytearray(b'x' * (8 << 20)))"),
@@ -229,7 +230,8 @@ for thing in walk():
         print(thing)
         break
 else:
-    for name in ("microcoder.judge.fleet.judge", "microcoder.judge.sandbox.server", "server", "zygote", "supervisor"):
+    for name in ("microcoder.judge.fleet.judge", "microcoder.judge.sandbox.server", "server", \
+"zygote", "supervisor"):
         try:
             __import__(name)
             print("HARM imported", name)

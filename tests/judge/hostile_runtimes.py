@@ -30,14 +30,16 @@ public class Task { public static void main(String[] args) throws Exception {
 class Probes {
     interface Try { Object run() throws Throwable; }
     static void harm(String what, Try attempt) {
-        try { Object got = attempt.run(); if (got != null) System.out.println("HARM " + what + ": " + got); }
+        try { Object got = attempt.run(); if (got != null) System.out.println("HARM " + what + ": \
+" + got); }
         catch (Throwable refused) { }
     }
     public static void main(String[] args) throws Exception {
         harm("fork", () -> new ProcessBuilder("/bin/true").start());
         harm("fork by another way", () -> {
             System.setProperty("jdk.lang.Process.launchMechanism", "FORK");
-            return new ProcessBuilder(System.getProperty("java.home") + "/bin/java", "-version").start();
+            return new ProcessBuilder(System.getProperty("java.home") + "/bin/java", \
+"-version").start();
         });
         harm("connect", () -> new Socket("127.0.0.1", 80));
         harm("listen", () -> new ServerSocket(0));
@@ -52,14 +54,16 @@ class Probes {
             return field;
         });
         harm("write outside", () -> Files.writeString(Path.of("/usr/lib/harm"), "x"));
-        harm("write beside java", () -> Files.writeString(Path.of(System.getProperty("java.home"), "harm"), "x"));
+        harm("write beside java", () -> Files.writeString(Path.of(System.getProperty("java.home"), \
+"harm"), "x"));
         harm("native code", () -> {
             Path copy = Path.of("copy.so").toAbsolutePath();
             Files.copy(Path.of(System.getProperty("java.home"), "lib/libzip.so"), copy);
             System.load(copy.toString());
             return copy;
         });
-        harm("signals", () -> ProcessHandle.of(1).map(ProcessHandle::destroyForcibly).orElse(false) ? 1 : null);
+        harm("signals", () -> ProcessHandle.of(1).map(ProcessHandle::destroyForcibly)\
+.orElse(false) ? 1 : null);
         System.out.println(3);
     }
 }
@@ -75,7 +79,8 @@ class TakesThreads { public static void main(String[] a) throws Exception {
     int started = 0;
     try {
         for (; started < 5000; started++) {
-            Runnable waits = () -> { try { Thread.sleep(100000); } catch (InterruptedException e) { } };
+            Runnable waits = () -> { try { Thread.sleep(100000); \
+} catch (InterruptedException e) { } };
             Thread thread = new Thread(null, waits, "t", 1 << 16);
             thread.setDaemon(true);
             thread.start();
@@ -95,7 +100,8 @@ in a thread.
 JAVASCRIPT_PROBES = """
 const fs = require('fs'), path = require('path');
 function harm(what, attempt) {
-    try { const got = attempt(); if (got) console.log('HARM ' + what + ': ' + got); } catch (refused) { }
+    try { const got = attempt(); if (got) console.log('HARM ' + what + ': ' + got); \
+} catch (refused) { }
 }
 const child = require('child_process');
 harm('fork', () => child.execSync('echo forked').toString());
@@ -104,10 +110,12 @@ harm('users', () => fs.readFileSync('/etc/passwd', 'utf8').length);
 harm('home', () => fs.readdirSync('/root').length > 1 && 'listed');
 harm('processes', () => fs.existsSync('/proc/1'));
 harm('memory', () => fs.openSync('/proc/self/mem', 'r+'));
-for (let fd = 3; fd < 64; fd++) harm('descriptor ' + fd, () => fs.fstatSync(fd).isFile() && fs.writeSync(fd, '3'));
+for (let fd = 3; fd < 64; fd++) harm('descriptor ' + fd, \
+() => fs.fstatSync(fd).isFile() && fs.writeSync(fd, '3'));
 harm('write outside', () => { fs.writeFileSync('/usr/lib/harm', 'x'); return 1; });
 harm('native code', () => {
-    const source = fs.readdirSync('/usr/lib/x86_64-linux-gnu').find((name) => name.startsWith('libz.so.1'));
+    const source = fs.readdirSync('/usr/lib/x86_64-linux-gnu').find((name) => \
+name.startsWith('libz.so.1'));
     fs.copyFileSync('/usr/lib/x86_64-linux-gnu/' + source, 'copy.node');
     process.dlopen({exports: {}}, path.resolve('copy.node'), 0);
     return 1;
@@ -115,8 +123,10 @@ harm('native code', () => {
 harm('signal to the sandbox', () => process.kill(1, 9) && process.pid !== 1 && 0);
 harm('signal to the parent', () => process.kill(process.ppid, 9) && 0);
 const net = require('net'), dgram = require('dgram');
-net.connect(80, '127.0.0.1').on('connect', () => console.log('HARM connected')).on('error', () => 0);
-net.createServer().on('error', () => 0).listen(0, () => { console.log('HARM listens'); process.exit(); });
+net.connect(80, '127.0.0.1').on('connect', () => console.log('HARM connected')).on('error', \
+() => 0);
+net.createServer().on('error', () => 0).listen(0, () => { console.log('HARM listens'); \
+process.exit(); });
 const bound = () => { console.log('HARM bound'); process.exit(); };
 harm('datagram', () => { dgram.createSocket('udp4').on('error', () => 0).bind(0, bound); });
 console.log(3);

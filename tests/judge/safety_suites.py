@@ -75,7 +75,8 @@ sys.exit(0 if is_pair and sum(value) == given else 1)
 _KATTIS = """
 import sys
 given, output = open(sys.argv[1]).read().split(), sys.stdin.read().split()
-sys.exit(42 if len(output) > 1 and all(map(str.isdigit, output)) and sum(map(int, output)) == int(given[0]) else 43)
+sys.exit(42 if len(output) > 1 and all(map(str.isdigit, output)) and sum(map(int, \
+output)) == int(given[0]) else 43)
 """
 
 

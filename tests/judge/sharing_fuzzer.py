@@ -60,7 +60,8 @@ _LEFT_OUT = {
 _CALLS = 100
 _PREAMBLE = """
 def show(value):
-    if isinstance(value, (int, float, complex, str, bytes)): print(value if isinstance(value, str) else (value,))
+    if isinstance(value, (int, float, complex, str, bytes)): print(value if isinstance(value, \
+str) else (value,))
     elif isinstance(value, (list, tuple)):
         for item in value[:9]: show(item)
 """

@@ -147,7 +147,8 @@ class It:
         return self.n
 def solve(a):
     found = [
-        (x * 2 for x in a), map(lambda x: x * 2, a), filter(None, [2, 0, 4, 6]), itertools.chain([2], iter([4, 6])),
+        (x * 2 for x in a), map(lambda x: x * 2, a), filter(None, [2, 0, 4, 6]), \
+itertools.chain([2], iter([4, 6])),
         reversed([6, 4, 2]), It(),
     ]
     return found if a[-1] == 3 else found[0]

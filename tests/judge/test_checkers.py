@@ -27,7 +27,8 @@ int main(int count, char** names) {
     int total, sum = 0;
     std::string word;
     given >> total;
-    while ((is_kattis ? std::cin : file) >> word) { if (word.size() > 100) abort(); sum += std::stoi(word); }
+    while ((is_kattis ? std::cin : file) >> word) { if (word.size() > 100) abort(); \
+sum += std::stoi(word); }
     return (sum != total) + (is_kattis ? 42 : 0);
 }"""
 
@@ -72,7 +73,7 @@ def test_a_checker_that_fails_leaves_the_program_unscored(judge_one: Judge) -> N
     ):
         verdict = run(judge_one, "print(3, 7)", sum_problem(code=code))
         assert verdict.outcome == Outcome.SANDBOX_FAULT
-        assert verdict.is_scorable is False
+        assert not verdict.is_scorable
         assert detail in verdict.detail
     # It sees the output and nothing of the program.
     code = (

@@ -149,8 +149,12 @@ BROKEN = {
     '{"id": "b", "tests": []}': "line 2: tests",
     '{"id": "b"}': "key tests is missing",
     '{"id": "b", "test": []}': "key tests is missing; unknown key test; did you mean tests?.",
-    '{"id": "b", "tests": [{"input": 1, "output": ""}]}': "line 2: tests.0.input = 1: must be text.",
-    '{"id": "b", "tests": [{"imput": "1", "output": ""}]}': "unknown key tests.0.imput; did you mean input?",
+    (
+        '{"id": "b", "tests": [{"input": 1, "output": ""}]}'
+    ): "line 2: tests.0.input = 1: must be text.",
+    (
+        '{"id": "b", "tests": [{"imput": "1", "output": ""}]}'
+    ): "unknown key tests.0.imput; did you mean input?",
     GOOD: "id 'a' was already used on line 1",
     ANOTHER.replace('"s"', '" "'): "no statement",
     ANOTHER.replace('"b"', '"b", "language": "cobol"'): "language = 'cobol'",

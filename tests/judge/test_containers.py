@@ -29,7 +29,8 @@ from tests.judge.processes import wait_until
 # which are judged as root without capabilities, too.
 LONG = ("nobody", "root in a container", "root without capabilities in a container")
 ENDLESS_TO_COMPILE = """
-template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, M * 2 + 1>::v; };
+template <int N, int M> struct A { static const long v = A<N - 1, M * 2>::v + A<N - 1, \
+M * 2 + 1>::v; };
 template <int M> struct A<0, M> { static const long v = M; };
 int main() { return A<25, 1>::v; }
 """
@@ -199,13 +200,16 @@ mount("none", "/", None, 16384 | 1 << 18)
 mount("tmpfs", sys.argv[1], "tmpfs", 0, "size=8m,mode=1777")
 tempfile.tempdir = sys.argv[1]
 writes = Program("with open('x', 'wb') as file: file.write(bytes(4 << 20))\\nprint('right')")
-hides = Program("try: open('x', 'wb').write(bytes(4 << 20))\\nexcept OSError: print('wrong')\\nelse: print('right')")
+hides = Program("try: open('x', 'wb').write(bytes(4 << 20))\\nexcept OSError: \
+print('wrong')\\nelse: print('right')")
 large = Program("char large[2 << 20] = {1};\\nint main() { __builtin_printf(\\"right\\"); }", "cpp")
-with Judge(workers=1, cache_size=0, layers=[l for l in LAYERS if not l.endswith("namespace")]) as judging:
+layers = [layer for layer in LAYERS if not layer.endswith("namespace")]
+with Judge(workers=1, cache_size=0, layers=layers) as judging:
     problem = Problem(id="p", tests=[TestCase(input="", output="right")])
     def judge(*programs):
         for program in programs:
-            (verdict,) = judging.judge([program], [problem.model_copy(update={"language": program.language})])
+            asked = problem.model_copy(update={"language": program.language})
+            (verdict,) = judging.judge([program], [asked])
             print(verdict.outcome, verdict.detail)
     hog = Path(sys.argv[1], "hog")
     hog.write_bytes(bytes(7 << 20))

@@ -56,7 +56,7 @@ def test_a_truncated_response_does_not_fall_back_to_its_earlier_draft() -> None:
     assert extract_program(response).code == "draft()\n"
     program = extract_program(fenced(CODE) + "This works bec", is_truncated=True)
     assert program.code == CODE
-    assert program.is_incomplete is False
+    assert not program.is_incomplete
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> N
     for response in ("nothing", "blank"):
         program = take(response, is_truncated=True)
         assert program.code is None
-        assert program.is_incomplete is True
+        assert program.is_incomplete
         assert program.reason.startswith("nothing_by_")
     with pytest.raises(ConfigError, match="returned 7; return the program as a text, or None"):
         take("number")

@@ -161,7 +161,8 @@ PROGRAM = "def f(n): return 0 if n == 0 else 1 + f(n - 1)\\nprint(f(985))\\nf(10
 with Judge(workers=1, packages="none", time_scale=1) as judging:
     execution = judging.run(Invocation(Program(PROGRAM)))
     print(judging.environment.as_record()["call_stack"])
-    print(execution.stdout.decode(), execution.stderr.count("main.py"), execution.stderr.count("frames.py"))
+    counts = [execution.stderr.count(name) for name in ("main.py", "frames.py")]
+    print(execution.stdout.decode(), *counts)
 """
 
 

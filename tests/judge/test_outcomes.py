@@ -205,7 +205,9 @@ NEEDS_THE_PRELUDE = {
     ),
 }
 AS_EVER = {
-    "builtins over math and operator": "print(pow(2, 5, 29) if open and sum(map(int, input().split())) == 3 else 0)",
+    "builtins over math and operator": (
+        "print(pow(2, 5, 29) if open and sum(map(int, input().split())) == 3 else 0)"
+    ),
     "own names over all": "deque = 3\nprint(deque)",
     "no more digits than that": "try: str(10 ** 60000)\nexcept ValueError: print(3)",
     "still the main module": (

@@ -65,7 +65,7 @@ def test_promised_packages_can_be_imported_and_no_others_of_the_host(judge_one: 
         assert verdict.is_accepted, verdict.detail
     verdict = run(judge_one, "import pydantic\n" + PLAIN, SUM)
     assert verdict.outcome == Outcome.RUNTIME_ERROR
-    assert verdict.is_scorable is True
+    assert verdict.is_scorable
     assert "No module named 'pydantic'" in verdict.detail
     with Judge(workers=1, time_scale=1, packages="none") as judging:
         assert run(judging, USES["numpy"], SUM).outcome is Outcome.RUNTIME_ERROR

@@ -32,7 +32,8 @@ address_space_mib = 512
 AWK_PROBES = """
 { sum = $1 + $2 }
 END {
-    if (getline byte < "/proc/self/exe" == 1 || getline line < "/proc/1/status" == 1) print "HARM proc";
+    if (getline byte < "/proc/self/exe" == 1 || getline line < "/proc/1/status" == 1) print "HARM \
+proc";
     if (getline line < "/etc/passwd" == 1) print "HARM reads";
     if (system("true") == 0) print "HARM starts";
     print sum

@@ -8,7 +8,7 @@ import pickle
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import pytest
 from pydantic import TypeAdapter
@@ -33,11 +33,9 @@ from tests.judge.sharing_fuzzer import find_leaks, run_together, write_programs
 
 _FLIPS = 6
 _PROGRAMS = 60
+"""Programs that guess; by chance 1 in 64 passes."""
 _MOST_LUCKY = 8
-"""By chance 1 program in 64 passes: more than 8 of 60 do once in a million runs.
-
-With second tries 11 do.
-"""
+"""More than 8 of 60 pass by chance once in a million runs; with second tries 11 do."""
 PATTERNS = ("NYNY", "NYYYY", "NNYN", "NYYNNYNY")
 """Answers to equal inputs, yes or no."""
 
@@ -196,9 +194,8 @@ def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandb
         firsts.append(
             run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip()
         )
-    for turn, (stop, is_function) in enumerate(
-        itertools.product(("first_failure", "never"), (False, True))
-    ):
+    stops: tuple[Literal["first_failure", "never"], ...] = ("first_failure", "never")
+    for turn, (stop, is_function) in enumerate(itertools.product(stops, (False, True))):
         programs = []
         problems = []
         # Each way with each pattern in turn: what the screen keeps apart fails in all of them
@@ -211,7 +208,7 @@ def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandb
             tests = (("", json.dumps(one) if is_function else one) for one in outputs)
             programs.append(Program(f"{place}{code}"))
             problems.append(make_problem(*tests, **options))
-        with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:  # type: ignore[arg-type]
+        with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:
             verdicts = judge.judge(programs, problems)
         # What the screen keeps apart has no second try: where it is accepted,
         # its addresses had luck, as alone.

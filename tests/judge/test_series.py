@@ -45,8 +45,8 @@ def test_inputs_are_there_once_the_first_test_was_right() -> None:
     assert series.first == (0, b"a")
     assert shared.cpu_us == 450
     assert shared.wall_us == 600
-    assert series.has_wrong is False
-    assert series.has_lost is False
+    assert not series.has_wrong
+    assert not series.has_lost
 
 
 def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again_begins_anew() -> (
@@ -62,8 +62,8 @@ def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again
     assert series.has_wrong
     _write(series, (0, b"a"), (batch.ENDED, b""))
     series.finish(ENDED)
-    assert series.has_wrong is False
-    assert series.has_lost is False
+    assert not series.has_wrong
+    assert not series.has_lost
 
 
 def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> None:

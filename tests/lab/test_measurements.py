@@ -47,7 +47,8 @@ def measure(work, *, gain: float = 0.5, broken: str = ""):
     for unit in range(20):
         noise = source.gauss(0, 0.2)
         yield MeasuredValue("score", "low", f"{work.seed}/{unit}", noise)
-        yield MeasuredValue("score", broken or "high", f"{work.seed}/{unit}", noise + gain + source.gauss(0, 0.1))
+        high = noise + gain + source.gauss(0, 0.1)
+        yield MeasuredValue("score", broken or "high", f"{work.seed}/{unit}", high)
         yield MeasuredValue("reached", "high", f"{work.seed}/{unit}", 0.5)
 """
 STUDY = """

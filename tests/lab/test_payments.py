@@ -22,9 +22,12 @@ DESC = "{http://www.w3.org/2000/svg}desc"
 BASELINE = """
 num_steps = 2
 prompt.style = "bare"
-model = { kind = "hugging_face", path = "CHECKPOINT", compute_dtype = "float32", attn_implementation = "eager" }
-problems = { kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"], styles = ["function"] }
-rollout = { num_samples = 4, max_response_tokens = 40, temperature = { kind = "constant", value = 0.8 } }
+model = { kind = "hugging_face", path = "CHECKPOINT", compute_dtype = "float32", \
+attn_implementation = "eager" }
+problems = { kind = "micro", num_train = 8, num_heldout = 2, tiers = ["easy"], \
+styles = ["function"] }
+rollout = { num_samples = 4, max_response_tokens = 40, temperature = { kind = "constant", \
+value = 0.8 } }
 batch = { train_batch_size = 4, ppo_mini_batch_size = 2 }
 optimizer = { name = "adamw_torch" }
 evaluation = { samples_per_problem = 1 }
@@ -147,5 +150,8 @@ def test_payments_are_counted_from_rows_and_unscored_ones_left_out() -> None:
     assert payments.paid_wrong == 0.25
     assert payments.unpaid_right == 0.25
     assert payments.tricks == {"exit": 0.25}
-    assert (payments.alike, count_payments([*rows, rows[0]], step=3).alike) == (1 / 2, 2 / 3)  # pyrefly: ignore
+    assert payments.alike == 1 / 2
+    with_a_copy = count_payments([*rows, rows[0]], step=3)
+    assert with_a_copy is not None
+    assert with_a_copy.alike == 2 / 3
     assert count_payments(rows[-1:], step=3) is None

@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -206,28 +206,57 @@ def test_a_published_verdict_is_what_its_records_say_over_starts(
     compute: Callable[[], list[float]],
 ) -> None:
     starts = compute()
-    value, (low, high) = float(np.mean(starts)), (-math.inf, math.inf)
-    if len(starts) > 1:
-        error = stats.sem(starts)
-        low, high = stats.t.interval(0.95, len(starts) - 1, loc=value, scale=error)
+    value = float(np.mean(starts))
+    low, high = interval_over(starts)
     page = (INSIGHTS / f"{study}.md").read_text()
-    (told,) = re.findall(rf"^- \*\*{name}\*\* ([a-z, ]+), (\S+)(.*)$", page, re.MULTILINE)
-    verdict, effect, rest = told
+    published = read_published(page, name)
+    scale = 100 if " points" in published.rest.partition(":")[0] else 1
+    assert published.effect == pytest.approx(scale * value, abs=0.051)
+    counted = "1 start, " if len(starts) == 1 else f"{len(starts)} starts, "
     row = next(line for line in page.splitlines() if line.startswith(f"| **{name}** |"))
-    is_share = " points" in rest.partition(":")[0]
-    scale = 100 if is_share else 1
-    assert float(effect.rstrip(",")) == pytest.approx(scale * value, abs=0.051)
-    counted = f"{len(starts)} start{'s' if len(starts) > 1 else ''}, "
     assert counted in row
     if len(starts) > 1:
-        ends = [float(end) for end in re.findall(r"\[(\S+), (\S+)\]", rest)[0]]
+        ends = [float(end) for end in re.findall(r"\[(\S+), (\S+)\]", published.rest)[0]]
         assert ends == pytest.approx([scale * low, scale * high], abs=0.051)
     if len(starts) < LEAST_STARTS:
-        assert verdict == "inconclusive"
-        assert f"{counted}at least 8 are needed" in rest
+        assert published.verdict == "inconclusive"
+        assert f"{counted}at least 8 are needed" in published.rest
         return
-    # By itself, before the correction for all claims and before controls, which only take away.
-    up, down = (low, high) if direction == "higher" else (-high, -low)
+    if direction == "higher":
+        check_verdict(published.verdict, low, high, least)
+    else:
+        check_verdict(published.verdict, -high, -low, least)
+
+
+class Published(NamedTuple):
+    """What a page says of a claim."""
+
+    verdict: str
+    effect: float
+    rest: str
+    """The interval, and what is left of the line."""
+
+
+def read_published(page: str, name: str) -> Published:
+    """Read the line of a claim on the page of its study."""
+    (line,) = re.findall(rf"^- \*\*{name}\*\* ([a-z, ]+), (\S+)(.*)$", page, re.MULTILINE)
+    verdict, effect, rest = line
+    return Published(verdict, float(effect.rstrip(",")), rest)
+
+
+def interval_over(starts: Sequence[float]) -> tuple[float, float]:
+    """Return Student's interval of a mean over starts; one start says nothing of its spread."""
+    if len(starts) == 1:
+        return -math.inf, math.inf
+    mean = float(np.mean(starts))
+    return stats.t.interval(0.95, len(starts) - 1, loc=mean, scale=stats.sem(starts))
+
+
+def check_verdict(verdict: str, up: float, down: float, least: float) -> None:
+    """Hold a verdict against the interval of its effect, the claimed direction being up.
+
+    By itself, before the correction for all claims and before controls, which only take away.
+    """
     is_for = up > 0
     is_against = down < 0
     is_small = down < least

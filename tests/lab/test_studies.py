@@ -93,7 +93,7 @@ def test_work_that_studies_share_is_done_once() -> None:
     assert starts == [set(range(10)), set(range(100, 110))]
 
 
-def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_the_same_problems() -> (
+def test_strict_comparison_is_of_training_alone_and_mixtures_are_measured_on_equal_problems() -> (
     None
 ):
     strict, data = (
@@ -143,9 +143,11 @@ short = "s"
 paper = "..."
 family = "training"
 design = "d"
-primary = { metric = "accuracy", feature = "late", of = ["b"], against = ["a"], direction = "higher", least = 0.02 }
+primary = { metric = "accuracy", feature = "late", of = ["b"], against = ["a"], \
+direction = "higher", least = 0.02 }
 secondary = [
-  { metric = "accuracy", feature = "late", of = ["c"], against = ["a"], direction = "higher", least = 0.02 },
+  { metric = "accuracy", feature = "late", of = ["c"], against = ["a"], direction = "higher", \
+least = 0.02 },
   { measurement = "of_a", metric = "m", of = ["x"], direction = "higher", least = 1.0 },
 ]
 check = { metric = "masked", feature = "mean", of = ["b"] }

@@ -71,7 +71,7 @@ def read_pages(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes().replace(here, b"HERE") for path in folder.iterdir()}
 
 
-def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_the_records_beside_it(
+def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_records_beside_it(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     report(folder, "a", "batch_size")

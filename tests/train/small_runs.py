@@ -166,7 +166,11 @@ def serving(*options: str) -> Iterator[str]:
 
 def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:
     """Return what a step asks: each problem four times."""
-    return [trainer.train_dataset[index] for index in range(num_problems) for _ in range(4)]  # type: ignore[index]
+    dataset: Any = trainer.train_dataset
+    rows = []
+    for index in range(num_problems):
+        rows += [dataset[index]] * 4
+    return rows
 
 
 def samples_of(trainer: MicroCoderTrainer) -> list[Any]:

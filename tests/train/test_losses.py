@@ -5,7 +5,7 @@ and against plain TRL.
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import compress
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 import torch
@@ -183,6 +183,63 @@ def count_rows_of_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return rows_seen
 
 
+class Step(NamedTuple):
+    """A sampled and scored step, as both models learn from it."""
+
+    batch: dict[str, Any]
+    lengths: list[int]
+    counts: list[bool]
+    """Whether a response counts in the loss's denominator."""
+    advantages: list[float]
+    old: list[torch.Tensor]
+    """The log-probs of the weights that sampled."""
+
+
+def read_step(
+    trainer: MicroCoderTrainer, exact: Any, batch: dict[str, Any], algorithm: AlgorithmConfig
+) -> Step:
+    """Return a step with what the equation needs of it, read at the weights that sampled."""
+    samples = samples_of(trainer)
+    lengths = [len(sample.rollout.token_ids) for sample in samples]
+    counts = [sample.counts for sample in samples]
+    with torch.no_grad():
+        old, _ = read_rows(exact, batch, lengths)
+    return Step(batch, lengths, counts, advantages_by_hand(trainer, algorithm), old)
+
+
+def update_on(
+    trainer: MicroCoderTrainer, exact: Any, step: Step, algorithm: AlgorithmConfig, entropy: float
+) -> float:
+    """Hold the trainer's gradient against the equation's, and update both models by it.
+
+    Returns:
+        How far the log-probs had moved from those of the weights that sampled.
+    """
+    model: Any = trainer.model
+    set_loss(trainer, algorithm, entropy)
+    model.zero_grad()
+    exact.zero_grad()
+    trainer._compute_loss(model, dict(step.batch)).backward()
+    logps, entropies = read_rows(exact, step.batch, step.lengths)
+    num_counted = sum(compress(step.lengths, step.counts))
+    loss = policy_loss(
+        algorithm.loss,
+        logps,
+        step.old,
+        step.advantages,
+        counts=step.counts,
+        kl_coefficient=algorithm.kl_coefficient,
+        tokens_per_update=num_counted / passes_a_step(trainer),
+        max_response_tokens=trainer.rules.max_response_tokens,
+    )
+    bonus = entropy * torch.cat([*compress(entropies, step.counts)]).mean()
+    (loss - bonus).backward()
+    assert gradient_error(model, exact) < 1e-5
+    moved = largest_change(logps, step.old)
+    update_both(model, exact, 0.4)
+    return moved
+
+
 @pytest.mark.parametrize("name", LOSSES)
 def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     trainer: MicroCoderTrainer,
@@ -196,55 +253,29 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
 
     Without the terms rows of no advantage are left out of the pass, which changes nothing.
     """
-    model: Any = trainer.model
     leave_out_of, beta, bonus = CASES[name]
-    masking = ConditionalMasking(rho=0.7, repeat_window_tokens=4, leave_out_of=leave_out_of)  # type: ignore[arg-type]
+    masking = ConditionalMasking.model_validate(
+        {"rho": 0.7, "repeat_window_tokens": 4, "leave_out_of": leave_out_of}
+    )
     algorithm = AlgorithmConfig(loss=LOSSES[name], masking=masking)
     batch = sample_step(trainer, exact, tiny_checkpoint, algorithm)
     samples = samples_of(trainer)
     rows_seen = count_rows_of_passes(monkeypatch)
-    lengths = [len(sample.rollout.token_ids) for sample in samples]
-    counts = [sample.counts for sample in samples]
-    advantages = advantages_by_hand(trainer, algorithm)
-    assert batch["advantages"].tolist() == pytest.approx(advantages, abs=1e-6)
+    step = read_step(trainer, exact, batch, algorithm)
+    assert batch["advantages"].tolist() == pytest.approx(step.advantages, abs=1e-6)
     assert any(sample.masked_why for sample in samples)
     assert any(sample.reward is None for sample in samples)
-    assert all(counts) == (leave_out_of == "gradient")
-    with torch.no_grad():
-        old, _ = read_rows(exact, batch, lengths)
+    assert all(step.counts) == (leave_out_of == "gradient")
     batch["ref_per_token_logps"] = batch["old_per_token_logps"]
-    num_counted = sum(compress(lengths, counts))
-    furthest = []
-    for coefficient, entropy in ((0.0, 0.0), (beta, bonus)):
-        algorithm = algorithm.model_copy(update={"kl_coefficient": coefficient})
-        set_loss(trainer, algorithm, entropy)
-        model.zero_grad()
-        exact.zero_grad()
-        trainer._compute_loss(model, dict(batch)).backward()
-        logps, entropies = read_rows(exact, batch, lengths)
-        loss = policy_loss(
-            algorithm.loss,
-            logps,
-            old,
-            advantages,
-            counts=counts,
-            kl_coefficient=coefficient,
-            tokens_per_update=num_counted / passes_a_step(trainer),
-            max_response_tokens=trainer.rules.max_response_tokens,
-        )
-        (loss - entropy * torch.cat([*compress(entropies, counts)]).mean()).backward()
-        assert gradient_error(model, exact) < 1e-5
-        furthest.append(largest_change(logps, old))
-        update_both(model, exact, 0.4)
-    num_teaching = sum(map(bool, advantages))
-    if beta or bonus:
-        num_with_terms = len(samples)
-    else:
-        num_with_terms = num_teaching
+    without = algorithm.model_copy(update={"kl_coefficient": 0.0})
+    assert update_on(trainer, exact, step, without, 0.0) < 1e-9
+    with_terms = algorithm.model_copy(update={"kl_coefficient": beta})
+    moved = update_on(trainer, exact, step, with_terms, bonus)
+    assert moved > 0.3, "no ratio came near a clip"
+    num_teaching = sum(map(bool, step.advantages))
+    num_with_terms = len(samples) if beta or bonus else num_teaching
     assert 0 < num_teaching < len(samples)
     assert rows_seen == [num_teaching, num_with_terms]
-    assert furthest[0] < 1e-9
-    assert furthest[1] > 0.3, "no ratio came near a clip"
 
 
 def count_clipped(
@@ -412,7 +443,11 @@ def test_a_pass_of_masked_responses_alone_teaches_nothing(
     loss = trainer._compute_loss(trainer.model, cut_rows(output, masked))
     loss.backward()
     assert loss.item() == 0
-    gradients = [weight.grad for weight in trainer.model.parameters() if weight.grad is not None]  # type: ignore[union-attr]
+    model: Any = trainer.model
+    gradients = []
+    for weight in model.parameters():
+        if weight.grad is not None:
+            gradients.append(weight.grad)
     assert gradients
     for gradient in gradients:
         assert not bool(gradient.any())

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 from statistics import fmean
+from typing import Any
 
 import pytest
 import torch
@@ -105,10 +106,8 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
         fmean(dict(row["rewards"])["brevity"] for row in rows)
     )
     assert first["reward_mean"] == pytest.approx(fmean(row["reward"] for row in rows))
-    assert (
-        first["optimizer"]["learning_rate"],
-        second["optimizer"]["learning_rate"],
-    ) == pytest.approx((1e-3, 5e-4))
+    assert first["optimizer"]["learning_rate"] == pytest.approx(1e-3)
+    assert second["optimizer"]["learning_rate"] == pytest.approx(5e-4)
     # Held-out accuracy stays what it is, whatever is learnt from.
     held_out = read_rollouts(run.evaluation_file(2))
     assert [row["reward"] for row in held_out] == [
@@ -151,7 +150,8 @@ def test_trl_asks_what_the_recipe_says(
     tasks = load_tasks(config)
     trainer = build_trainer(config, tmp_path / "run", judge)
     chats = [task.prompt.as_chat() for task in tasks.train]
-    asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in trainer.train_dataset])  # type: ignore[union-attr]
+    dataset: Any = trainer.train_dataset
+    asked, *_ = trainer._tokenize_prompts([row["prompt"] for row in dataset])
     expected = encode_chats(trainer.tokenizer, chats, config.prompt.chat_template_options)
     assert sorted(map(tuple, asked)) == sorted(map(tuple, expected))
     text = str(trainer.tokenizer.decode(expected[0]))
@@ -159,5 +159,6 @@ def test_trl_asks_what_the_recipe_says(
     assert text.index("Be brief.") < text.index(tasks.train[0].problem.statement)
     assert not trainer.opens_thinking
     # Frozen weights in bfloat16, adapters and so their optimizer in float32.
-    kinds = {(weight.requires_grad, weight.dtype) for weight in trainer.model.parameters()}  # type: ignore[union-attr]
+    model: Any = trainer.model
+    kinds = {(weight.requires_grad, weight.dtype) for weight in model.parameters()}
     assert kinds == {(False, torch.bfloat16), (True, torch.float32)}

@@ -198,7 +198,9 @@ def test_where_programs_are_judged_changes_no_result() -> None:
 class OtherTrl(GRPOTrainer):
     """A TRL in which a private method has another parameter."""
 
-    def _compute_loss(self, model: object, inputs: object, num_items: int) -> None:  # type: ignore[override]
+    def _compute_loss(  # type: ignore[override]
+        self, model: object, inputs: object, num_items: int
+    ) -> None:
         raise NotImplementedError
 
     def _tokenize_prompts(self, texts: object) -> None:  # type: ignore[override]

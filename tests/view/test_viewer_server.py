@@ -95,7 +95,7 @@ def test_a_question_that_makes_no_sense_is_told_in_a_sentence(
 ) -> None:
     status, answer, _ = ask(server, path)
     assert status == 400
-    assert bool(answer["error"]) is True
+    assert answer["error"]
 
 
 def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(

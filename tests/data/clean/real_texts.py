@@ -54,6 +54,13 @@ def livecodebench() -> tuple[Candidate, ...]:
     )
 
 
+def read_starter(prompt: str) -> str:
+    """Return the code that a prompt begins with."""
+    found = re.search(r"```python\n(.*?)```", prompt, re.DOTALL)
+    assert found is not None
+    return found[1]
+
+
 @cache
 def deepseek(language: str) -> tuple[Candidate, ...]:
     """180 LeetCode contest problems, without tests."""
@@ -67,7 +74,7 @@ def deepseek(language: str) -> tuple[Candidate, ...]:
             platform="leetcode",
             title=row["title"],
             url=row["url"],
-            starter_code=re.search(r"```python\n(.*?)```", row["prompt_sft"], re.DOTALL)[1],  # type: ignore[index]
+            starter_code=read_starter(row["prompt_sft"]),
             natural_language=language,
         )
         for row in rows(content)

@@ -131,8 +131,8 @@ def test_a_package_becomes_a_problem_that_its_own_solution_solves(name: str) -> 
     problem = found.to_problem()
     assert problem.reference is not None
     right, wrong = judge([Program(problem.reference), Program("print(7)")], [problem, problem])
-    assert right.is_accepted is True
-    assert wrong.is_accepted is False
+    assert right.is_accepted
+    assert not wrong.is_accepted
 
 
 @pytest.mark.parametrize(

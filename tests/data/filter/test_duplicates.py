@@ -41,8 +41,8 @@ FLOWERS = (
 )
 
 
-def row(name: str = "set/1", statement: str = STORY, **fields: object) -> Candidate:
-    return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)  # type: ignore[arg-type]
+def row(name: str = "set/1", statement: str = STORY, **fields: Any) -> Candidate:
+    return Candidate(id=name, dataset=name.partition("/")[0], statement=statement, **fields)
 
 
 def groups_of(*rows: Candidate) -> dict[str, dict[str, str]]:

@@ -214,10 +214,8 @@ def package(folder: Path, number: int, settings: str) -> None:
         path.write_text(text)
 
 
-def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path) -> None:
-    """Their own, the recipe's, or none, whatever the format;
-    copies of one problem the strictest of the parts.
-    """
+def write_mixed_rows(folder: Path) -> list[Any]:
+    """Write twenty rows in several formats; return their sources."""
     nothing = [problem(1), problem(2), problem(3, license="Unknown"), problem(4, license=[])]
     own = [
         problem(5, license="MIT"),
@@ -232,28 +230,54 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     ]
     stated = [problem(12), problem(13, license="GPL-3.0"), problem(14, url=5), problem(15, url=2)]
     for name, rows in (("plain", [*nothing, *own, *merged]), ("stated", stated)):
-        (tmp_path / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
-    for number, said in (
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(one) + "\n" for one in rows))
+    for number, licence in (
         (20, "license: cc by-sa\n"),
         (21, "license: unknown\n"),
         (22, "license: cc0\n"),
     ):
-        package(tmp_path / "packages", number, said)
-    package(tmp_path / "archive", 23, "license: permission\n")
-    package(tmp_path / "archive", 24, "name: Last\n")
-    sources = [
-        open_source(tmp_path / "plain.jsonl", "apps"),
-        open_source(tmp_path / "stated.jsonl", "taco", licence="Apache-2.0"),
-        open_source(tmp_path / "packages", "kattis"),
-        open_source(tmp_path / "archive", "kattis", name="archive", licence="CC-BY-4.0"),
+        package(folder / "packages", number, licence)
+    package(folder / "archive", 23, "license: permission\n")
+    package(folder / "archive", 24, "name: Last\n")
+    return [
+        open_source(folder / "plain.jsonl", "apps"),
+        open_source(folder / "stated.jsonl", "taco", licence="Apache-2.0"),
+        open_source(folder / "packages", "kattis"),
+        open_source(folder / "archive", "kattis", name="archive", licence="CC-BY-4.0"),
     ]
-    rows = []
-    for source in sources:
-        rows.extend(collect_source(source))
+
+
+def merge_duplicates(rows: dict[str, Candidate]) -> dict[str, Candidate]:
+    """Return rows by id, each group of duplicates merged into its best."""
+    merged = dict(rows)
+    for best, rest in find_duplicates(describe(list(rows.values()))).items():
+        merged[best] = merge(rows[best], [rows[name] for name in rest])
+        for name in rest:
+            del merged[name]
+    return merged
+
+
+def read_all_bytes(folder: Path) -> bytes:
+    """Return what all files of a folder hold, tables as text before all as it is stored."""
+    tables = []
+    for path in folder.glob("*.parquet"):
+        tables.append(pq.read_table(path).to_pandas().to_csv().encode())
+    files = []
+    for path in folder.rglob("*"):
+        if path.is_file():
+            files.append(path.read_bytes())
+    return b"".join(tables) + b"".join(files)
+
+
+def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path) -> None:
+    """Their own, the recipe's, or none, whatever the format;
+    copies of one problem the strictest of the parts.
+    """
     found = {}
-    for row in rows:
-        if isinstance(row, Candidate):
-            found[row.id] = row
+    for source in write_mixed_rows(tmp_path):
+        for row in collect_source(source):
+            if isinstance(row, Candidate):
+                found[row.id] = row
     assert len(found) == 20
     refused = set()
     for name, one in found.items():
@@ -264,13 +288,7 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     for name, one in found.items():
         if name not in refused:
             kept[name] = one
-    groups = find_duplicates(describe(list(kept.values())))
-    done = {
-        **kept,
-        **{best: merge(kept[best], [kept[name] for name in rest]) for best, rest in groups.items()},
-    }
-    for name in (name for rest in groups.values() for name in rest):
-        del done[name]
+    done = merge_duplicates(kept)
     assert {name: one.licence for name, one in done.items()} == {
         "apps/plain.jsonl:3": "",
         "apps/plain.jsonl:4": "",
@@ -312,14 +330,7 @@ def test_twenty_mixed_rows_have_the_licence_that_somebody_stated(tmp_path: Path)
     write_croissant(tables, name="x", licence="other", sources=sources_named)
     (tables / MARKER).write_text("{}")
     assert copy_published(tables, published) == (7, 5)
-    whole = b"".join(path.read_bytes() for path in published.rglob("*") if path.is_file())
-    content = (
-        b"".join(
-            pq.read_table(path).to_pandas().to_csv().encode()
-            for path in published.glob("*.parquet")
-        )
-        + whole
-    )
+    content = read_all_bytes(published)
     assert b"w12x7" in content
     for number in (1, 2, 3, 4, 7, 8, 10, 11, 123):
         assert f"w{number}x".encode() not in content
@@ -456,7 +467,7 @@ def test_a_rejection_names_the_problem_and_the_evidence() -> None:
     )
     assert isinstance(done, Rejection)
     assert done.detail.count("bench/") == 3
-    assert done.detail.startswith("bench/0 by words (") is True
+    assert done.detail.startswith("bench/0 by words (")
     _, (gone,) = deduplicate(
         [ROW, ROW.model_copy(update={"id": "set/2", "tests": (*ROW.tests, *ROW.tests)})]
     )

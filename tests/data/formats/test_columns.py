@@ -267,8 +267,14 @@ def test_of_mbpp_what_is_for_training_is_trained_on(tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text(
         "".join(json.dumps(mbpp_row(n)) + "\n" for n in (12, 601))
     )
-    place = {"revision": None, "subset": "default", "split": "train", "format_name": "mbpp"}
-    found = read_published(str(tmp_path), is_trained_on=True, **place)  # pyrefly: ignore[bad-argument-type]
+    found = read_published(
+        str(tmp_path),
+        is_trained_on=True,
+        revision=None,
+        subset="default",
+        split="train",
+        format_name="mbpp",
+    )
     assert len(found.problems) == 1
     assert found.left_out == {"test_of_mbpp": 1}
 

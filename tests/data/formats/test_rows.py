@@ -186,8 +186,9 @@ def test_a_value_that_cannot_be_used_is_named(given: str, expected: str, said: s
 
 
 ONE = [[1], [5]]
+"""Outputs that are lists of one."""
 TWO = [[[1]], [[5]]]
-"""Outputs that are lists of one; lists of one with a list in them."""
+"""Outputs that are lists of one with a list in them."""
 
 
 @pytest.mark.parametrize(

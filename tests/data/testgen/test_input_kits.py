@@ -240,7 +240,8 @@ print(high + 1 if option('lie') else random.randint(1, high))
 VALIDATOR = """#include "validator.h"
 int main(int argc, char** argv) {
     long long most = 0, number;
-    for (int i = 1; i < argc; i++) if (std::string(argv[i]).rfind("max=", 0) == 0) most = std::stoll(argv[i] + 4);
+    for (int i = 1; i < argc; i++) if (std::string(argv[i]).rfind("max=", \
+0) == 0) most = std::stoll(argv[i] + 4);
     std::string more;
     return (std::cin >> number) && 1 <= number && number <= most && !(std::cin >> more) ? 42 : 43;
 }

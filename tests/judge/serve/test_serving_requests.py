@@ -303,11 +303,11 @@ def test_only_those_with_a_token_are_let_in(judge: Judge, tmp_path: Path) -> Non
         paths = ("/v1/judge", "/metrics", "/openapi.json", "/nowhere")
         shown = (*((None, path) for path in paths), *((wrong, paths[0]) for wrong in WRONG_TOKENS))
         for number, (header, path) in enumerate(shown):
-            headers = {"Authorization": header} if header else {}
+            headers: Any = {"Authorization": header} if header else {}
             # From another address each time: wrong tokens make the next ones wait.
             transport = httpx.HTTPTransport(local_address=f"127.0.0.{number + 2}", verify=False)
             with httpx.Client(transport=transport) as stranger:
-                answer = stranger.post(running.url + path, json=asking(), headers=headers)  # type: ignore[arg-type]
+                answer = stranger.post(running.url + path, json=asking(), headers=headers)
             assert answer.status_code == 401
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
 

@@ -98,7 +98,8 @@ def test_a_judge_that_ends_or_hangs_is_started_again(tmp_path: Path) -> None:
 def test_what_a_program_writes_among_the_answers_is_passed_over(tmp_path: Path) -> None:
     body = """import contextlib, os
     for descriptor in range(3, 9):
-        with contextlib.suppress(OSError): os.write(descriptor, b'{"accepted": false}\\n' + b"x" * 3_000_000)
+        with contextlib.suppress(OSError): os.write(descriptor, \
+b'{"accepted": false}\\n' + b"x" * 3_000_000)
     return 1"""
     with open_lane(write_judge(tmp_path, body)) as lane:
         assert [lane.ask(RIGHT).accepted for _ in range(2)] == [True, True]
@@ -120,12 +121,14 @@ def test_a_judge_that_does_not_start_again_is_left_out_and_stops_no_other(tmp_pa
 def test_a_judge_reaches_nothing_of_this_machine(tmp_path: Path) -> None:
     body = f"""import os, socket, pathlib
     problems = []
-    for path in ({str(tmp_path / "written")!r}, os.path.join({str(Path(__file__).parent)!r}, "written")):
+    for path in ({str(tmp_path / "written")!r}, os.path.join({str(Path(__file__).parent)!r}, \
+"written")):
         try: pathlib.Path(path).write_text("x"); problems.append(path)
         except OSError: pass
     try: socket.create_connection(("127.0.0.1", {{}}), timeout=1); problems.append("network")
     except OSError: pass
-    if len([name for name in os.listdir("/proc") if name.isdigit()]) > 3: problems.append("processes")
+    if len([name for name in os.listdir("/proc") if name.isdigit()]) > 3: \
+problems.append("processes")
     if problems: raise ValueError(problems)
     return True"""
     import socket
@@ -161,7 +164,7 @@ def test_an_adapter_in_a_file_says_what_it_can_and_is_asked(tmp_path: Path) -> N
         assert put_case(lane, WRONG).what == "accepted"
     fusion = read_judge(f"{PEERS}:sandbox_fusion=http://localhost:1", python=sys.executable)
     assert set(fusion.abilities) == {"packages"}
-    assert fusion.runs_here is False
+    assert not fusion.runs_here
     with (
         pytest.raises(EvaluatorFault, match=r"livecodebench does not start: .*lcb_runner"),
         open_lane(f"{PEERS}:livecodebench={tmp_path / 'nowhere'}"),

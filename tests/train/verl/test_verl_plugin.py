@@ -275,7 +275,8 @@ def test_masks_and_advantages_are_those_of_trl_bit_for_bit(
     tmp_path: Path,
     leave_out_of: str,
 ) -> None:
-    masking = f"+microcoder.masking={{kind:conditional,rho:0.5,repeat_window_tokens:4,leave_out_of:{leave_out_of}}}"
+    settings = f"kind:conditional,rho:0.5,repeat_window_tokens:4,leave_out_of:{leave_out_of}"
+    masking = f"+microcoder.masking={{{settings}}}"
     trainer = make_trainer(tiny_checkpoint, tmp_path, OPTIONS[0], masking)
     rows = make_rows(trainer.tokenizer, faults=True)
     expected = decide_as_trl(trainer, rows)

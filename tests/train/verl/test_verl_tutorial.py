@@ -16,7 +16,8 @@ from tests.train.verl.verl_runs import ON_CPU, needs_verl
 
 # What a run of engine verl without GPUs is told, and what its recipe decides;
 # verl_runs has verl's processes learn it.
-STOCK = """ actor_rollout_ref.rollout.name=transformers actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
+STOCK = """ actor_rollout_ref.rollout.name=transformers \
+    actor_rollout_ref.rollout.tensor_model_parallel_size=1 \
     actor_rollout_ref.actor.strategy=fsdp2 actor_rollout_ref.actor.fsdp_config.strategy=fsdp2 \
     actor_rollout_ref.actor.fsdp_config.dtype=float32 trainer.save_freq=-1 trainer.test_freq=-1 \
     trainer.val_before_train=False hydra.run.dir=logs hydra.output_subdir=null \

@@ -3,7 +3,7 @@ at the temperature and to the length it is told.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -65,7 +65,8 @@ def assert_sampled_by(trainer: MicroCoderTrainer, sampled: tuple[Any, Any, Any])
 
 
 def test_it_samples_with_the_weights_of_the_update_before(trainer: MicroCoderTrainer) -> None:
-    kept = {name: weight.clone() for name, weight in trainer.model.state_dict().items()}  # type: ignore[union-attr]
+    model: Any = trainer.model
+    kept = {name: weight.clone() for name, weight in model.state_dict().items()}
     for _ in range(2):  # the second time is where vLLM's CPU backend has thrown its weights away
         before = sample(trainer)
         with torch.no_grad():
@@ -173,6 +174,44 @@ def test_the_seed_of_the_run_decides_what_vllm_samples(trainer: MicroCoderTraine
 
 
 NUM_DRAWS = 4096
+"""Tokens that are drawn for a chi-square."""
+
+
+class Beginning(NamedTuple):
+    """Where a prompt is cut off, and how its next token is distributed."""
+
+    prompt: list[int]
+    expected: torch.Tensor
+    """Shares at the temperature that is asked for."""
+    wrong: torch.Tensor
+    """Shares at a temperature that is a fifth off."""
+
+    def rank(self) -> tuple[bool, float]:
+        """Return whether many tokens may follow, and how well a wrong temperature would show.
+
+        An even choice hardly knows a temperature.
+        """
+        is_open = int((NUM_DRAWS * self.expected >= 5).sum()) > 6
+        shows = float(((self.wrong - self.expected) ** 2 / self.wrong).sum())
+        return is_open, shows
+
+
+def list_beginnings(
+    sampler: MicroCoderTrainer, ids: list[int], temperature: float
+) -> list[Beginning]:
+    """Return every beginning of a prompt."""
+    beginnings = []
+    for end in range(1, len(ids) + 1):
+        logits = logits_of(sampler, ids[:end])[-1] / temperature
+        expected = torch.softmax(logits, -1)
+        wrong = torch.softmax(logits / 1.2, -1)
+        beginnings.append(Beginning(ids[:end], expected, wrong))
+    return beginnings
+
+
+def join_rarest(values: torch.Tensor, is_own: torch.Tensor) -> torch.Tensor:
+    """Return the values of tokens that are counted by themselves, and the sum of all others."""
+    return torch.cat([values[is_own], values[~is_own].sum()[None]])
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
@@ -191,34 +230,23 @@ def test_both_samplers_draw_from_the_trainers_distribution(
     sampler = trainer
     if backend == "transformers":
         sampler = build(tiny_checkpoint, tmp_path, judge, **{"rollout.backend": backend})
-    (ids, *_), images, fields = sampler._tokenize_prompts([trainer.train_dataset[0]["prompt"]])  # type: ignore[index]
-    # Where many tokens may follow, and a temperature that is a fifth off shows most:
-    # an even choice hardly knows one.
-    begins = [ids[:end] for end in range(1, len(ids) + 1)]
-    logits = [logits_of(sampler, begin)[-1] / temperature for begin in begins]
-    shares = []
-    for one in logits:
-        shares.append([torch.softmax(one / factor, -1) for factor in (1, 1.2)])
-    is_open = [int((NUM_DRAWS * right >= 5).sum()) > 6 for right, _ in shares]
-    shows = [float(((wrong - right) ** 2 / wrong).sum()) for right, wrong in shares]
-    place = max(range(len(begins)), key=lambda place: (is_open[place], shows[place]))
-    prompt, (expected, wrong) = begins[place], shares[place]
+    dataset: Any = trainer.train_dataset
+    (ids, *_), images, fields = sampler._tokenize_prompts([dataset[0]["prompt"]])
+    prompt, expected, wrong = max(list_beginnings(sampler, ids, temperature), key=Beginning.rank)
     set_sampling(sampler, temperature=temperature, max_response_tokens=1)
     start_sampler(sampler)
     with apart(sampler, seed=11):
         drawn, _ = sampler._generate_single_turn([prompt] * NUM_DRAWS, images, fields, 4)
-    counts = torch.bincount(
-        torch.tensor([first for (first,) in drawn]), minlength=len(expected)
-    ).double()
+    first_tokens = torch.tensor([first for (first,) in drawn])
+    counts = torch.bincount(first_tokens, minlength=len(expected)).double()
     due = NUM_DRAWS * expected
     # The rarest with five draws due goes with all that are rarer, so that five are due together,
     # however few are rarer.
     is_own = due > due[due >= 5].min()
-    seen, due = (
-        torch.cat([values[is_own], values[~is_own].sum()[None]]) for values in (counts, due)
-    )
+    seen = join_rarest(counts, is_own)
+    due = join_rarest(due, is_own)
     assert len(seen) > 5, "nearly one token alone is ever drawn, so the test shows little"
     assert due.min() >= 5
     assert chisquare(seen.numpy(), due.numpy()).pvalue > 1e-3
-    due = NUM_DRAWS * torch.cat([wrong[is_own], wrong[~is_own].sum()[None]])
+    due = NUM_DRAWS * join_rarest(wrong, is_own)
     assert chisquare(seen.numpy(), due.numpy()).pvalue < 1e-3

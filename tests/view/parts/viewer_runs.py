@@ -17,7 +17,8 @@ from tests.lab.synthetic_run import Recipe, write_run
 Row = dict[str, Any]
 HOSTILE = (
     "<img src=x "
-    'onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>&lt;b&gt;\u202e\x1b[31m\x00'
+    'onerror="window.hurt=1"><script>window.hurt=1</script></pre></script>'
+    "&lt;b&gt;\u202e\x1b[31m\x00"
 )
 """Text that hurts a page which takes it for markup, a terminal that obeys it,
 or an eye that trusts its direction.

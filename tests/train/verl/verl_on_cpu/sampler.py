@@ -35,6 +35,53 @@ class SampleRequest:
     seed: int
 
 
+class _Batch:
+    """The rows that are still sampled: what the next pass reads, and whom each row answers."""
+
+    def __init__(
+        self, model: PreTrainedModel, requests: Sequence[SampleRequest], pad_id: int
+    ) -> None:
+        width = max(len(request.prompt_ids) for request in requests)
+        padded = []
+        used = []
+        for request in requests:
+            num_padding = width - len(request.prompt_ids)
+            padded.append([pad_id] * num_padding + list(request.prompt_ids))
+            used.append([0] * num_padding + [1] * len(request.prompt_ids))
+        self.model = model
+        self.tokens = torch.tensor(padded, device=model.device)
+        self.mask = torch.tensor(used, device=model.device)
+        self.positions = (self.mask.cumsum(1) - 1).clamp(min=0)
+        self.cache = DynamicCache(config=model.config)
+        self.alive = list(range(len(requests)))
+        """Which request a row of the batch answers."""
+
+    def read_logits(self) -> torch.Tensor:
+        """Return the logits of each row's next token."""
+        output = self.model(
+            input_ids=self.tokens,
+            attention_mask=self.mask,
+            position_ids=self.positions,
+            past_key_values=self.cache,
+            use_cache=True,
+            logits_to_keep=1,
+        )
+        return output.logits[:, -1]
+
+    def advance(self, chosen: torch.Tensor, goes_on: Sequence[int]) -> None:
+        """Put each row's chosen token behind it; drop ended rows where they are many."""
+        if len(goes_on) <= COMPACT_SHARE * len(self.alive):
+            kept = torch.tensor(goes_on, device=chosen.device)
+            self.cache.batch_select_indices(kept)
+            self.mask = self.mask[kept]
+            self.positions = self.positions[kept]
+            chosen = chosen[kept]
+            self.alive = [self.alive[row] for row in goes_on]
+        self.tokens = chosen[:, None]
+        self.mask = torch.cat([self.mask, self.mask.new_ones(len(self.alive), 1)], 1)
+        self.positions = self.positions[:, -1:] + 1
+
+
 @torch.no_grad()
 def sample(
     model: PreTrainedModel,
@@ -60,68 +107,51 @@ def sample(
     # batch.
     order = sorted(range(len(requests)), key=lambda row: (len(requests[row].prompt_ids), row))
     requests = [requests[row] for row in order]
-    device = model.device
-    width = max(len(r.prompt_ids) for r in requests)
-    longest = max(r.max_tokens for r in requests)
-    padded = [[pad_id] * (width - len(r.prompt_ids)) + list(r.prompt_ids) for r in requests]
-    used = [[0] * (width - len(r.prompt_ids)) + [1] * len(r.prompt_ids) for r in requests]
-    tokens = torch.tensor(padded, device=device)
-    mask = torch.tensor(used, device=device)
-    positions = (mask.cumsum(1) - 1).clamp(min=0)
-    draws = torch.stack(
-        [
-            torch.rand(
-                longest,
-                generator=torch.Generator().manual_seed(r.seed),
-                dtype=torch.float64,
-            )
-            for r in requests
-        ]
-    ).to(device)
-    temperatures = torch.tensor([[r.temperature] for r in requests], device=device)
-    responses: list[list[int]] = [[] for _ in requests]
-    logprobs: list[list[float]] = [[] for _ in requests]
-    alive = list(range(len(requests)))  # which request a row of the batch answers
-    cache = DynamicCache(config=model.config)
+    longest = max(request.max_tokens for request in requests)
+    draws = _draw_numbers(requests, longest).to(model.device)
+    temperatures = torch.tensor(
+        [[request.temperature] for request in requests], device=model.device
+    )
+    answers = [Sampled([], []) for _ in requests]
+    batch = _Batch(model, requests, pad_id)
     for place in range(longest):
         if stop.wait(pause_seconds if place == longest // 2 else 0):
             break
-        output = model(
-            input_ids=tokens,
-            attention_mask=mask,
-            position_ids=positions,
-            past_key_values=cache,
-            use_cache=True,
-            logits_to_keep=1,
-        )
-        scaled = torch.log_softmax(output.logits[:, -1].double() / temperatures[alive], -1)
-        shares = scaled.exp().cumsum(-1)
-        drawn = draws[alive, place, None] * shares[:, -1:]
-        chosen = torch.searchsorted(shares, drawn, right=True)[:, 0].clamp(max=shares.size(1) - 1)
-        goes_on = []
+        scaled = torch.log_softmax(batch.read_logits().double() / temperatures[batch.alive], -1)
+        chosen = _choose(scaled, draws[batch.alive, place, None])
         of_chosen = scaled.gather(1, chosen[:, None])[:, 0].tolist()
+        goes_on = []
         for row, token in enumerate(chosen.tolist()):
-            answers = responses[alive[row]]
-            if has_ended(answers, requests[alive[row]], end_ids):
+            request = requests[batch.alive[row]]
+            answer = answers[batch.alive[row]]
+            if has_ended(answer.token_ids, request, end_ids):
                 continue
-            answers.append(token)
-            logprobs[alive[row]].append(of_chosen[row])
-            if not has_ended(answers, requests[alive[row]], end_ids):
+            answer.token_ids.append(token)
+            answer.logprobs.append(of_chosen[row])
+            if not has_ended(answer.token_ids, request, end_ids):
                 goes_on.append(row)
         if not goes_on:
             break
-        if len(goes_on) <= COMPACT_SHARE * len(alive):
-            kept = torch.tensor(goes_on, device=device)
-            cache.batch_select_indices(kept)
-            mask = mask[kept]
-            positions = positions[kept]
-            chosen = chosen[kept]
-            alive = [alive[row] for row in goes_on]
-        tokens = chosen[:, None]
-        mask = torch.cat([mask, mask.new_ones(len(alive), 1)], 1)
-        positions = positions[:, -1:] + 1
+        batch.advance(chosen, goes_on)
     places = sorted(range(len(order)), key=order.__getitem__)
-    return [Sampled(responses[place], logprobs[place]) for place in places]
+    return [answers[place] for place in places]
+
+
+def _draw_numbers(requests: Sequence[SampleRequest], longest: int) -> torch.Tensor:
+    """Return a row of uniform numbers for each request, drawn from the request's own seed."""
+    draws = []
+    for request in requests:
+        generator = torch.Generator().manual_seed(request.seed)
+        draws.append(torch.rand(longest, generator=generator, dtype=torch.float64))
+    return torch.stack(draws)
+
+
+def _choose(scaled: torch.Tensor, draws: torch.Tensor) -> torch.Tensor:
+    """Return each row's token, by inverting the cumulative distribution at its drawn number."""
+    shares = scaled.exp().cumsum(-1)
+    drawn = draws * shares[:, -1:]
+    places = torch.searchsorted(shares, drawn, right=True)[:, 0]
+    return places.clamp(max=shares.size(1) - 1)
 
 
 def has_ended(answer: Sequence[int], request: SampleRequest, end_ids: Collection[int]) -> bool:
