@@ -10,6 +10,7 @@ from microcoder.judge.core.types import Outcome
 from microcoder.train.algorithm.selection import (
     FILTERS,
     PassCount,
+    Processes,
     choose_problems,
     count_passes,
     order_spares,
@@ -116,9 +117,14 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
         ]
 
     groups, left_out = sample_mixed_groups(
-        sample, ["3", "7"], all_ids=IDS, max_rounds=2, seed=0, step=1, process=1, num_processes=2,
-        gather=lambda mine: [*mine, *others.pop(0)],
-    )  # fmt: skip
+        sample,
+        ["3", "7"],
+        all_ids=IDS,
+        max_rounds=2,
+        seed=0,
+        step=1,
+        processes=Processes(index=1, count=2, gather=lambda mine: [*mine, *others.pop(0)]),
+    )
     spares = order_spares(IDS, asked={"3", "7", "4", "5"}, seed=0, step=1)
     assert asked == [["3", "7"], spares[2:4]]
     assert groups[0].problem_id == "3"

@@ -202,7 +202,7 @@ def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> No
         (expected,) = score_rollouts(
             rollouts, [problem], judge=judge, rules=rules, seed=SEED, step=STEP
         )
-    assert [one.worth.total for one in found] == [one.reward for one in expected]
+    assert [one.reward.total for one in found] == [one.reward for one in expected]
     assert [one.verdict.is_accepted for one in found] == [True, False]
 
 

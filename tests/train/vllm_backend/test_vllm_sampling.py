@@ -15,7 +15,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.trl.adapter import set_sampling
-from microcoder.train.trl.trainer import MicroCoderTrainer, apart, start_sampler
+from microcoder.train.trl.sampler import apart, start_sampler
+from microcoder.train.trl.trainer import MicroCoderTrainer
 
 pytestmark = [needs_vllm, pytest.mark.slow]
 
