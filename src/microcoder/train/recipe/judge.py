@@ -31,6 +31,7 @@ class SandboxConfig(SandboxOptions):
     @classmethod
     def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in value:
+            # A run's checks, its judge and its processes must all know them.
             add_language(path)
         return value
 
@@ -52,6 +53,7 @@ class EvaluatorConfig(SandboxConfig):
     def _contradictions(self) -> Iterator[str]:
         if not self.backend:
             yield "backend names no address of a service; name one, or leave it out"
+        # Options of sandboxes that this process does not start.
         is_service = isinstance(self.backend, tuple)
         has_options = self.workers is not None or bool(self.nice or self.unsafe)
         if is_service and has_options:

@@ -50,6 +50,7 @@ def choose_dtype(asked: Literal["auto", "float32", "bfloat16"], *, on_gpu: bool)
 class WarmStartConfig(Config):
     """Size and supervised training of the micro lab's starting model."""
 
+    # A head's size must be even: rotary positions turn pairs.
     hidden_size: int = Field(default=128, ge=8, multiple_of=2 * MICRO_HEADS)
     num_layers: int = Field(default=2, ge=1)
     vocab_size: int = Field(default=1024, ge=300)
@@ -184,6 +185,8 @@ class HubProblems(Config):
     `heldout_split`."""
 
     def _contradictions(self) -> Iterator[str]:
+        # Without held-out problems nothing would be measured, and with two sets nobody knew of
+        # which.
         if (self.heldout is None) == (self.heldout_split is None):
             yield (
                 "set exactly one of problems.heldout (a file) and problems.heldout_split (such as "
@@ -241,6 +244,7 @@ class BatchConfig(Config):
     def _contradictions(self) -> Iterator[str]:
         step = self.train_batch_size
         update = self.ppo_mini_batch_size
+        # Updates of unequal size would have unequal steps.
         if step % update:
             yield (
                 f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
@@ -316,6 +320,7 @@ class TrainConfig(Config):
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
         refused = [name for name in options if name in REFUSED_OF_TRL]
+        # Ratios are taken between policies: what truncates sampling makes another one.
         if refused and refused[0] in TRUNCATES_SAMPLING:
             raise ValueError(
                 f"[trl] {refused[0]} would sample from another policy than is trained; leave it out"
@@ -336,6 +341,7 @@ class TrainConfig(Config):
         return self.model if isinstance(self.model, HuggingFaceModel) else MICRO_WEIGHTS
 
     def _contradictions(self) -> Iterator[str]:
+        # A key that is ignored would be a recipe that says something else than it does.
         yield from self._find_foreign_keys()
         if not self.rewards:
             yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
@@ -350,6 +356,7 @@ class TrainConfig(Config):
         num_samples = self.rollout.num_samples
         rollouts = batch.ppo_mini_batch_size * num_samples
         micro = batch.micro_batch_rollouts
+        # Gradients are summed over whole passes.
         if rollouts % micro:
             yield (
                 f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an "
@@ -375,6 +382,7 @@ class TrainConfig(Config):
         plain = " grpo"
         if isinstance(loss, ClippedLoss):
             plain = f".clip-high {loss.clip_low:g}"
+        # With two updates a step the second has ratios other than 1.
         smaller = largest_divisor(step, max(1, step // 2))
         yield (
             f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = "
@@ -398,6 +406,7 @@ class TrainConfig(Config):
                     "[verl]"
                 )
             return
+        # The first of them is named: one is enough to see what is meant.
         foreign = [f"verl.{name}" for name in self.verl]
         if self.rollout.backend == "sglang":
             foreign.append('rollout.backend = "sglang"')
@@ -436,6 +445,7 @@ def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
     """
     batch = config.batch
     num_samples = config.rollout.num_samples
+    # Each process samples the same number of problems.
     if batch.train_batch_size % num_processes:
         raise ConfigError(
             f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} "
@@ -473,6 +483,7 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
     cut = cut_batches(config, num_processes=num_processes)
     batch = config.batch
     limit = config.rollout.longest_response_tokens
+    # Of one process; the others have as many.
     passes = f"{cut.gradient_accumulation_steps} an update"
     if num_processes > 1:
         passes += f" on each of {num_processes} processes"
@@ -523,6 +534,7 @@ def find_idle(config: TrainConfig) -> list[str]:
     masking = config.algorithm.masking
     idle = []
     if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
+        # Losses without a clip weigh by the ratio itself.
         part = "clip" if isinstance(loss, ClippedLoss) else "ratio"
         idle.append(
             f"the {part} of loss {loss.kind}, with one update a step: every ratio is 1; "
@@ -531,6 +543,7 @@ def find_idle(config: TrainConfig) -> list[str]:
     if isinstance(masking, ConditionalMasking) and not masking.rho:
         idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
     longest = config.rollout.longest_response_tokens
+    # A response shorter than two windows cannot repeat.
     if isinstance(masking, ConditionalMasking) and longest < 2 * masking.repeat_window_tokens:
         idle.append(
             f"the repeat check of the mask: it compares the last {masking.repeat_window_tokens} "

@@ -105,6 +105,7 @@ def _find_trend_alarms(
             "train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "
             '"diversity")',
         )
+    # Only where the engine reports it.
     entropies = [step.optimizer.get("entropy") for step in steps]
     rise = find_rise(entropies, window_steps=window_steps)
     if rise:

@@ -167,6 +167,7 @@ def model_folder(name: str) -> Path | None:
 
 def check_model_folder(path: Path) -> None:
     """Raise DataError unless a folder holds a causal language model and its tokenizer, whole."""
+    # Often the file that a user has: it is named, since it looks like a model.
     if path.name.endswith(".gguf"):
         raise DataError(f"model {path} {_IS_GGUF}")
     if not path.is_dir():

@@ -75,10 +75,12 @@ def _extend(tokens: int, key: str, values: Mapping[str, Any]) -> Context:
     scaling = values.get("rope_scaling") or values.get("rope_parameters")
     if not isinstance(scaling, Mapping):
         return Context(tokens, f"{key} of config.json")
+    # Older configs have the key `type`.
     kind = scaling.get("rope_type", scaling.get("type", "default"))
     factor = scaling.get("factor")
     if kind in _ALREADY_EXTENDED or not isinstance(factor, int | float):
         return Context(tokens, f"{key} of config.json")
+    # Its factor is of the context that the model was trained at first.
     if kind == "yarn":
         tokens = scaling.get("original_max_position_embeddings") or tokens
     return Context(int(tokens * factor), f"{key} and rope scaling ({kind}) of config.json")

@@ -134,6 +134,7 @@ def count_parameters(architecture: Architecture) -> int | None:
 
     None for a mixture of experts, or where a dimension is not known.
     """
+    # Which weights an expert has differs by family.
     if architecture.get("num_experts") or architecture.get("num_local_experts"):
         return None
     try:
@@ -522,6 +523,7 @@ def describe_disk(config: TrainConfig, root: Path) -> str:
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     weight_bytes = WEIGHT_BYTES[config.weights.dtype]
     parameters = count_model(config.model)
+    # That of an adapter is small, and not counted.
     size = "a size that is not known here"
     if parameters and not config.weights.lora:
         num_bytes = parameters * (weight_bytes + config.optimizer.moment_bytes(weight_bytes))

@@ -97,6 +97,7 @@ def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
     if look.num_unscored:
         lines.append(f"UNSCORED: {look.num_unscored} responses, which the sandbox could not judge")
     lines.append(_conclude(look))
+    # A model that is cut off may know more than it can say.
     if look.num_truncated >= MANY_TRUNCATED_SHARE * look.num_responses:
         lines.append(
             f"{look.num_truncated} of {look.num_responses} were cut off: raise "
@@ -114,6 +115,7 @@ def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
 def _conclude(look: Look) -> str:
     """Return the line that says whether the model can learn from these problems."""
     counted = f"{look.num_right} of {look.num_responses} are right"
+    # Without a right answer there is nothing to reinforce.
     if look.num_right == 0:
         return (
             f"{counted}, every group will be flat: this model cannot learn from these problems; "

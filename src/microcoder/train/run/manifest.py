@@ -180,6 +180,7 @@ def digest_keys(
     config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None
 ) -> str:
     """Return a digest of a config's keys but the `neutral` ones, and of the values in `more`."""
+    # Every key, also those at their defaults: a default may change with a version.
     values = flatten(config.model_dump(mode="json"))
     digested = {key: value for key, value in values.items() if key not in neutral}
     digested |= more or {}

@@ -107,6 +107,7 @@ def _find_kind_faults(config: Mapping[str, Any]) -> Iterator[str]:
         return
     known = list_causal_types()
     if known is not None and kind not in known:
+        # Such code would run with all rights of the user.
         own = ""
         if config.get("auto_map"):
             own = "; code of its own is not run"

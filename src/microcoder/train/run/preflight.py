@@ -72,6 +72,7 @@ def find_faults(config: TrainConfig) -> list[str]:
 
 def check_settings(config: TrainConfig) -> None:
     """Raise ConfigError, in the dry run's words, for settings that name what is not there."""
+    # The same words as in the dry run, so that one page explains both.
     faults = list(_find_setting_faults(config))
     if faults:
         raise ConfigError(f"this cannot start: {'; '.join(faults)}")
@@ -81,6 +82,7 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     """Yield what keeps a run from going well whose files are all there."""
     yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):
+        # Only what is here: a model of the Hub may not have been fetched.
         described = read_file(config.model.path, "config.json", revision=config.model.revision)
         fault = find_position_fault(described, config.model.path)
         if fault is not None:
@@ -96,6 +98,7 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     except (DataError, ConfigError) as error:
         yield str(error)
     try:
+        # A prompt of each set tells whether the template takes system turns.
         _check_template(config, [*train[:1], *heldout[:1]])
         yield from _find_context_faults(config, train, heldout)
     except (DataError, ConfigError) as error:
@@ -132,6 +135,7 @@ def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterato
     template = read_template(model.path, model.revision)
     if template is None:
         return
+    # A template names the options that it looks at.
     for name in config.prompt.chat_template_options:
         if name not in template:
             yield (
@@ -166,6 +170,7 @@ def _renders(template: str, chats: Sequence[Chat]) -> bool:
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    # As transformers sets it up: a template is somebody else's program.
     environment = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
 
     def refuse(message: str) -> NoReturn:
@@ -205,6 +210,7 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
     """
     problems = config.problems
     if isinstance(problems, ProblemFiles):
+        # Its problems are what models are measured by.
         if is_livecodebench(problems.train):
             raise DataError(
                 f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; "

@@ -96,6 +96,7 @@ def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperat
 
     If there is none: the highest stable one. If all are unstable: the most accurate.
     """
+    # 0 if nothing was scored: then no temperature counts as inaccurate.
     best = max((point.accuracy or 0.0 for point in points), default=0.0)
     reasons: list[str] = []
     low: list[ProbePoint] = []

@@ -80,9 +80,11 @@ def sample_responses(
     unended: list[_Response] = []
     while waiting or unended:
         while waiting and len(unended) < batch_size:
+            # Places of responses that have ended are given to prompts that wait.
             index = waiting.popleft()
             draws = _draw_numbers(seeds[index], sampling)
             unended.append(_Response(index, list(prompts[index]), draws))
+        # Some of the batch end; the others go on in the next.
         _sample_batch(model, unended, sampling, report)
         still_unended = []
         for response in unended:

@@ -195,6 +195,7 @@ def _read_sizes(wishes: Wishes, problems: Mapping[str, str], command: str) -> Kn
     """
     # Any recipe will do here: only its model and problems are looked at.
     any_setting = Setting(is_whole=True, max_response_tokens=1024, micro_batch_rollouts=8)
+    # Loaded, so that its keys are checked as those of any recipe.
     plan = _load(_Writer(wishes, problems, KnownSizes(), command).write(any_setting))
     missing = find_missing(plan)
     if missing:
@@ -388,6 +389,7 @@ class _Writer:
         usual = published
         if not self.wishes.is_on_gpu:
             usual = BatchConfig(train_batch_size=8, ppo_mini_batch_size=4)
+        # Chosen by memory, and not by the number of problems.
         usual = usual.model_copy(update={"micro_batch_rollouts": setting.micro_batch_rollouts})
         batch = usual
         why = ""

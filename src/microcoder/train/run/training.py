@@ -58,6 +58,7 @@ def run_training(
     check_run_directory(run, config)
     # Before anything is loaded: that takes minutes.
     if run.is_finished:
+        # The same command again is not an error.
         return _report_finished(run, observer)
     extensions = find_extensions(config)
     check_settings(config)
@@ -137,6 +138,7 @@ def look_before_training(config: TrainConfig, *, observer: Observer) -> list[str
         check_context(config, tasks, partial(engine.encode_prompts, config, policy))
         judge, _ = opened.enter_context(open_judge(config.evaluator))
         scored_P_G = engine.look(EngineInputs(config, policy, tasks, judge, run, observer))
+    # The judge is closed, and the folder is gone.
     look = summarise_look(scored_P_G)
     return describe_look(look, max_response_tokens=config.rollout.max_response_tokens)
 

@@ -171,6 +171,7 @@ def _settle_tokens(
     if tokenizer.eos_token_id is None:
         tokenizer.eos_token = tokenizer.convert_ids_to_tokens(possible[0])
     if tokenizer.pad_token_id is None:
+        # Padding is masked, so any token will do.
         padding = own.pad_token_id if isinstance(own.pad_token_id, int) else possible[0]
         tokenizer.pad_token = tokenizer.convert_ids_to_tokens(padding)
     set_generation(model, tokenizer, possible)
@@ -401,6 +402,7 @@ def end_token_ids(
         named = generation.eos_token_id
         ids = [named] if isinstance(named, int) else list(named or ())
     own = tokenizer.eos_token_id
+    # The tokenizer's comes first: it is named where one is asked for.
     if isinstance(own, int) and own not in ids:
         return [own, *ids]
     return ids
