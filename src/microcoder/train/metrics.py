@@ -384,8 +384,8 @@ def summarise_evaluation(
         rewards = [sample.reward for sample in scored_G if sample.reward is not None]
         if rewards:
             by_tier.setdefault(first.tier or "untiered", []).append(fmean(rewards))
-    known = list(chain.from_iterable(by_tier.values()))
-    if not known:
+    accuracies = list(chain.from_iterable(by_tier.values()))
+    if not accuracies:
         raise EvaluatorFault(
             f"the sandbox could judge none of the {len(samples)} held-out samples (first: "
             f"{samples[0].verdict.detail})"
@@ -393,7 +393,7 @@ def summarise_evaluation(
     return EvaluationMetrics(
         **measure_responses(scored_P_G),
         step=step,
-        accuracy=fmean(known),
+        accuracy=fmean(accuracies),
         accuracy_by_tier={tier: fmean(values) for tier, values in sorted(by_tier.items())},
         num_problems=len(scored_P_G),
         samples_per_problem=len(scored_P_G[0]),
@@ -457,12 +457,12 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
     for sample in samples:
         for label, value in sample.rewards.items():
             # A reward that no rollout has is listed, too.
-            known = values.setdefault(label, [])
+            rewards = values.setdefault(label, [])
             if value is not None:
-                known.append(value)
+                rewards.append(value)
     means: dict[str, float | None] = {}
-    for label, known in values.items():
-        means[label] = sum(known) / len(known) if known else None
+    for label, rewards in values.items():
+        means[label] = sum(rewards) / len(rewards) if rewards else None
     return means
 
 

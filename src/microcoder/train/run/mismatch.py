@@ -45,10 +45,12 @@ def correct_mismatch(
         settings: `correction` must not be "off".
     """
     # Padding has ratio 1, and so has a token without a log-prob of the sampler's.
-    used = mask.bool()
-    differences = torch.nan_to_num(torch.where(used, trainer_logps - sampler_logps, 0.0), nan=0.0)
+    is_token = mask.bool()
+    differences = torch.nan_to_num(
+        torch.where(is_token, trainer_logps - sampler_logps, 0.0), nan=0.0
+    )
     # A row of padding alone, which a sampler never gives, would divide by zero.
-    num_tokens = used.sum(1).clamp(min=1)
+    num_tokens = is_token.sum(1).clamp(min=1)
     # exp() is taken of a token's difference, of a response's sum, or of its mean.
     if settings.correction == "token":
         logs = differences
@@ -65,7 +67,7 @@ def correct_mismatch(
         weights = ratios.masked_fill((ratios < lower) | (ratios > upper), 0.0)
 
     def mean_over_tokens(values: torch.Tensor) -> list[float]:
-        return (torch.where(used, values, 0.0).sum(1) / num_tokens).tolist()
+        return (torch.where(is_token, values, 0.0).sum(1) / num_tokens).tolist()
 
     differences_R = mean_over_tokens(differences.abs())
     weights_R = mean_over_tokens(weights)

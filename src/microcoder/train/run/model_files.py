@@ -91,12 +91,12 @@ def read_object(path: Path) -> dict[str, Any]:
     if path.is_dir():
         raise DataError(f"model's file {path} is a folder; {_ADVICE}")
     try:
-        found: object = read_json(path, what="model's file")
+        content: object = read_json(path, what="model's file")
     except DataError as error:
         raise DataError(f"{error}; {_COPY_AGAIN}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"model's file {path} holds no object; {_ADVICE}")
-    return found
+    return content
 
 
 def _find_kind_faults(config: Mapping[str, Any]) -> Iterator[str]:
@@ -297,8 +297,10 @@ def _find_file_fault(file: Path) -> str | None:
     # Eight bytes for the header's length, the header, and the tensors.
     expected = 8 + length + max(ends, default=0)
     if size != expected:
-        said = f"{file.name} has {size:,} bytes, its header says {expected:,}"
-        return f"{said}: it is cut short or damaged; {_COPY_AGAIN}"
+        return (
+            f"{file.name} has {size:,} bytes, its header says {expected:,}: it is cut short or "
+            f"damaged; {_COPY_AGAIN}"
+        )
     return None
 
 

@@ -117,9 +117,9 @@ class Recorder:
         """Show the observer a step, and its warnings that the step before did not have."""
         self.observer.step(metrics, num_steps=self.num_steps or metrics.step)
         # A warning that goes on is told once.
-        known = history[-1].alarms if history else ()
+        names_before = history[-1].alarms if history else ()
         for alarm in alarms:
-            if alarm.name not in known:
+            if alarm.name not in names_before:
                 self.observer.note(f"step {metrics.step}: {alarm}")
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:

@@ -119,11 +119,11 @@ def _sample_batch(
     """
     device = model.device
     # A response that goes on is read again, behind its prompt.
-    known = [response.prompt_ids + response.token_ids for response in batch]
-    width = max(map(len, known))
+    sequences = [response.prompt_ids + response.token_ids for response in batch]
+    width = max(map(len, sequences))
     # Padded on the left: the last column is the newest token of every row.
-    padded = [[sampling.pad_id] * (width - len(ids)) + ids for ids in known]
-    masks = [[0] * (width - len(ids)) + [1] * len(ids) for ids in known]
+    padded = [[sampling.pad_id] * (width - len(ids)) + ids for ids in sequences]
+    masks = [[0] * (width - len(ids)) + [1] * len(ids) for ids in sequences]
     left = [sampling.max_tokens - len(response.token_ids) for response in batch]
     watch = _BatchWatch(batch, sampling, left, width=width, device=device, report=report)
     processors = LogitsProcessorList()

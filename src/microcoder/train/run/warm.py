@@ -4,7 +4,7 @@ It learns from mixed right, wrong and unfinished answers.
 
 Reinforcement learning needs a model that is right sometimes. This one learns in about two
 CPU-minutes to answer the problems of `microcoder.data.micro` about as well as its demonstrations
-do, and is saved as an ordinary Hugging Face folder, to be used like a downloaded model.
+do. It is saved as an ordinary Hugging Face folder, to be used like a downloaded model.
 
 Its tokenizer is byte-level BPE whose tokens may span most of a code line. Long tokens keep
 responses short, and on a CPU a response costs by the token. Digits are tokens of their own (or with

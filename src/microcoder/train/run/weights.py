@@ -306,7 +306,7 @@ Rounding makes a tenth of it.
 def check_positions(checkpoint: Checkpoint, source: str) -> None:
     """Raise DataError if padding on the left changes a model's log-probs.
 
-    TRL passes no position ids, so a model that counts positions from the first column, such as
+    TRL passes no position ids. So a model that counts positions from the first column, such as
     GPT-2, would be trained on other log-probs than those it was sampled with.
     """
     model: Any = checkpoint.model

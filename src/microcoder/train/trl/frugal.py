@@ -227,9 +227,9 @@ def _find_window(mask: torch.Tensor, logits_to_keep: int) -> _Window:
     A mask may hide whole responses.
     """
     completion_start = mask.shape[1] - logits_to_keep
-    used = mask.any(0).nonzero()[:, 0]
-    first = min(int(used[0]), completion_start)
-    end = max(int(used[-1]), completion_start) + 1
+    columns = mask.any(0).nonzero()[:, 0]
+    first = min(int(columns[0]), completion_start)
+    end = max(int(columns[-1]), completion_start) + 1
     return _Window(first, end)
 
 

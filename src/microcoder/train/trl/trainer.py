@@ -163,10 +163,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._ready = None
         self._correct_mismatch(output)
         samples = list(chain.from_iterable(self._scored_P_G))
-        theirs = output["advantages"]
-        output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        advantages = output["advantages"]
+        output["advantages"] = advantages.new_tensor([sample.advantage for sample in samples])
         if self.config.algorithm.masking.excluded_from != "gradient":
-            counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
+            counts = advantages.new_tensor([sample.counts for sample in samples])[:, None]
             # TRL multiplies the loss by it, token by token; what the model attends to stays.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
@@ -408,7 +408,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
         Returns the groups of all processes, in the order of `tasks`.
         """
-        mine = _share_out(
+        own_indices = _share_out(
             len(tasks),
             process=self.accelerator.process_index,
             num_processes=self.accelerator.num_processes,
@@ -419,7 +419,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         scored: list[tuple[int, list[ScoredRollout]]] = []
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit)
-            for indices in cut_pieces(mine, max(1, most_rollouts // num_samples)):
+            for indices in cut_pieces(own_indices, max(1, most_rollouts // num_samples)):
                 tasks_P = [tasks[index] for index in indices]
                 groups = self._sample_heldout(tasks_P, num_samples=num_samples, limit=limit)
                 scored.extend(zip(indices, groups, strict=True))

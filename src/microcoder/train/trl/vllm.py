@@ -58,7 +58,7 @@ def make_trainable() -> None:
     It then samples in the checkpoint's precision, too.
 
     Only to try a recipe, and for the tests. vLLM's CPU backend packs each weight for its own
-    kernels and throws the original away, so that weights cannot be sent a second time ("'Parameter'
+    kernels and throws the original away. So weights cannot be sent a second time ("'Parameter'
     object has no attribute 'weight_loader'"); here it keeps them and multiplies as torch does. It
     also samples in 16 bits whatever the checkpoint's precision; here it keeps to the checkpoint's.
     """

@@ -55,8 +55,8 @@ def problem_name(extra_info: Mapping[str, Any] | None, data_source: str) -> str:
 
     It is unique if the row has a `problem_id` or an `index`.
     """
-    known = extra_info or {}
-    return str(known.get("problem_id", f"{data_source}-{known.get('index', 0)}"))
+    info = extra_info or {}
+    return str(info.get("problem_id", f"{data_source}-{info.get('index', 0)}"))
 
 
 def sampling_seed(seed: int, *, step: int, problem_id: str, sample_index: int) -> int:

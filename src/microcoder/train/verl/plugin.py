@@ -32,8 +32,8 @@ def _forget_trl(module: ModuleType) -> None:
     trl = importlib.util.find_spec("trl")
     if trl is None:
         return
-    for place in trl.submodule_search_locations or ():
-        if Path(place, "experimental", "ppo").exists():
+    for folder in trl.submodule_search_locations or ():
+        if Path(folder, "experimental", "ppo").exists():
             return
     module.is_trl_available = lambda: False  # type: ignore[attr-defined]
 

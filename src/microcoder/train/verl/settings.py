@@ -274,7 +274,7 @@ def estimate(
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
     Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored
-    ones (of the batch's, if there is none), so that the means that verl reports are those of scored
+    ones, or of the batch's if there is none. So the means that verl reports are those of scored
     responses.
     """
     # The reward is at the last token; the others are 0.
@@ -293,10 +293,10 @@ def estimate(
         for row in rows:
             rewards_G.append(scores[row].item() if is_scored[row] else None)
         advantages[rows] = scores.new_tensor(advantage(rewards_G))
-        known = scores[rows][is_scored[rows]]
-        if not len(known):
-            known = scores[is_scored]
-        mean = known.mean().item()
+        group_scores = scores[rows][is_scored[rows]]
+        if not len(group_scores):
+            group_scores = scores[is_scored]
+        mean = group_scores.mean().item()
         token_level_rewards[rows] = token_level_rewards[rows].nan_to_num(nan=mean)
     spread = advantages.unsqueeze(-1) * response_mask
     return spread, spread

@@ -192,8 +192,8 @@ class MicroCoder(PPOTrainer):
     def _place_of(self) -> dict[str, int]:
         """Name of each training problem -> index of a row of the dataset that has it."""
         places = {}
-        for place, row in enumerate(self.train_dataset.dataframe):
-            places[problem_name(row["extra_info"], row.get("data_source", ""))] = place
+        for index, row in enumerate(self.train_dataset.dataframe):
+            places[problem_name(row["extra_info"], row.get("data_source", ""))] = index
         return places
 
     def _balance_batch(self, batch: Any, metrics: dict[str, Any], **kwargs: Any) -> Any:
@@ -256,19 +256,19 @@ class MicroCoder(PPOTrainer):
         of scored responses. No gradient comes from it: our advantages leave unscored responses out
         of their group.
         """
-        known = [sample.reward for sample in scored.values() if sample.reward is not None]
-        if not known:
+        scored_rewards = [sample.reward for sample in scored.values() if sample.reward is not None]
+        if not scored_rewards:
             raise TrainingError(
                 "the sandbox failed on every response of this batch; type: microcoder doctor"
             )
-        mean = sum(known) / len(known)
+        mean = sum(scored_rewards) / len(scored_rewards)
         rows = read_rows(batch, ["rm_scores"])["rm_scores"]
-        for place, key in enumerate(batch.keys):
+        for position, key in enumerate(batch.keys):
             sample = scored.get(session_of(key))
-            if sample is None or not len(rows[place]):
+            if sample is None or not len(rows[position]):
                 continue
-            rows[place] = torch.zeros_like(rows[place])
-            rows[place][-1] = mean if sample.reward is None else sample.reward
+            rows[position] = torch.zeros_like(rows[position])
+            rows[position][-1] = mean if sample.reward is None else sample.reward
         write_columns(batch, {"rm_scores": rows})
 
     def _write_decisions(
@@ -284,13 +284,13 @@ class MicroCoder(PPOTrainer):
         # A step of which nothing counts has a loss of zero whatever it is divided by; verl would
         # divide it by zero.
         leaves = leaves and any(sample.counts for sample in scored.values())
-        for place, key in enumerate(batch.keys):
+        for position, key in enumerate(batch.keys):
             sample = scored.get(session_of(key))
             if sample is None:
                 continue
-            advantages[place] = masks[place].to(torch.float32) * sample.advantage
+            advantages[position] = masks[position].to(torch.float32) * sample.advantage
             if leaves and not sample.counts:
-                masks[place] = torch.zeros_like(masks[place])
+                masks[position] = torch.zeros_like(masks[position])
         columns = {"advantages": advantages, "returns": [row.clone() for row in advantages]}
         if leaves:
             # verl sums the loss over the first, and divides it by the number of the second.
@@ -324,12 +324,14 @@ class MicroCoder(PPOTrainer):
 
     def _validate(self) -> dict[str, Any]:
         """Validate as verl does and record the evaluation; return verl's metrics."""
-        asked = self.config.actor_rollout_ref.rollout.val_kwargs
+        options = self.config.actor_rollout_ref.rollout.val_kwargs
         start = time.perf_counter()
-        metrics, scored_P_G = self._sample_apart(temperature=asked.temperature, num_samples=asked.n)
+        metrics, scored_P_G = self._sample_apart(
+            temperature=options.temperature, num_samples=options.n
+        )
         seconds = time.perf_counter() - start
         self.recorder.record_evaluation(
-            scored_P_G, step=self.global_steps, temperature=asked.temperature, seconds=seconds
+            scored_P_G, step=self.global_steps, temperature=options.temperature, seconds=seconds
         )
         return metrics
 
@@ -390,9 +392,9 @@ class MicroCoder(PPOTrainer):
 
         # A run's data may ask a problem many times: the first row of each will do.
         first: dict[Any, int] = {}
-        for place in range(len(self.train_dataset)):
-            row = self.train_dataset.dataframe[place]
-            first.setdefault(row["extra_info"].get("index", place), place)
+        for position in range(len(self.train_dataset)):
+            row = self.train_dataset.dataframe[position]
+            first.setdefault(row["extra_info"].get("index", position), position)
         chosen = choose_asked(list(first.values()), settings, seed=self.settings.seed)
         # Validation asks these training problems meanwhile, and writes none of its samples.
         usual_dataloader = self.val_dataloader
