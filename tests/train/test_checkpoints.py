@@ -31,6 +31,7 @@ from microcoder.train.run.progress import SamplingProgress
 from microcoder.train.run.responses import Sampling, sample_responses
 from microcoder.train.run.warm import _MAX_POSITIONS
 from microcoder.train.run.weights import (
+    GenerationSettings,
     as_published,
     check_positions,
     load_checkpoint,
@@ -57,11 +58,10 @@ def answer(
     found = respond(
         str(model),
         CHATS,
+        GenerationSettings(
+            batch_size=batch_size, temperature=temperature, top_p=0.95, max_tokens=24
+        ),
         seeds=[31 * number for number in range(len(CHATS))],
-        batch_size=batch_size,
-        temperature=temperature,
-        top_p=0.95,
-        max_tokens=24,
         **more,
     )
     return [completion for _, completion in sorted(found, key=lambda one: one[0])]
@@ -426,15 +426,8 @@ def test_a_model_that_counts_padding_as_positions_is_refused_in_training(
 
 
 def answer_long(model: Path) -> None:
-    found = respond(
-        str(model),
-        CHATS,
-        seeds=[1] * 5,
-        batch_size=5,
-        temperature=0,
-        top_p=1,
-        max_tokens=64,
-    )
+    settings = GenerationSettings(batch_size=5, temperature=0, top_p=1, max_tokens=64)
+    found = respond(str(model), CHATS, settings, seeds=[1] * 5)
     list(found)
 
 

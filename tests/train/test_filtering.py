@@ -11,6 +11,7 @@ from microcoder.judge.core.types import Outcome
 from microcoder.train.algorithm.selection import (
     FILTERS,
     PassCount,
+    Processes,
     choose_problems,
     count_passes,
     order_spares,
@@ -133,9 +134,7 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
         max_rounds=2,
         seed=0,
         step=1,
-        process=1,
-        num_processes=2,
-        gather=lambda mine: [*mine, *others.pop(0)],
+        processes=Processes(index=1, count=2, gather=lambda mine: [*mine, *others.pop(0)]),
     )
     spares = order_spares(IDS, asked={"3", "7", "4", "5"}, seed=0, step=1)
     assert asked == [["3", "7"], spares[2:4]]

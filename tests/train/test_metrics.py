@@ -152,10 +152,10 @@ def test_an_idea_without_an_effect_is_idle_after_some_steps(
     optimizer: Any,
     idle: str,
 ) -> None:
-    assert AlgorithmConfig().ideas == ("clip", "mask")
+    assert AlgorithmConfig().mechanisms == ("clip", "mask")
     row = replace(HEALTHY, doses=doses, optimizer=optimizer)
     for steps, rings in ((IDLE_STEPS - 2, False), (IDLE_STEPS - 1, bool(idle))):
-        found = find_alarms(row, history=[row] * steps, ideas=AlgorithmConfig().ideas)
+        found = find_alarms(row, history=[row] * steps, mechanisms=AlgorithmConfig().mechanisms)
         assert [alarm.name for alarm in found] == ["idle"] * rings
         assert not rings or idle in found[0].cause
 
@@ -188,7 +188,7 @@ def test_a_run_that_diverges_says_what_to_lower(tmp_path: Path) -> None:
         schedule=ConstantTemperature(),
         learning_rate=0.1,
         num_steps=9,
-        ideas=(),
+        mechanisms=(),
     )
     recorder.refuse_divergence({"loss": 1.0}, step=3)
     for name, value in (("loss", math.nan), ("grad_norm", math.inf)):

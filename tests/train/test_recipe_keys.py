@@ -14,11 +14,11 @@ from trl import GRPOConfig, GRPOTrainer
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, TrainingError
 from microcoder.train.recipe.recipe import (
-    REFUSED_OF_TRL,
     TrainConfig,
     cut_batches,
     require_optimizer,
 )
+from microcoder.train.recipe.refused import REFUSED_OF_TRL
 from microcoder.train.run.manifest import digest_config
 from microcoder.train.trl import engine
 from microcoder.train.trl.adapter import find_changes, require_known

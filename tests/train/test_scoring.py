@@ -31,7 +31,12 @@ from microcoder.train.algorithm.masking import (
 from microcoder.train.algorithm.scoring import build_rules, note_mismatch, score_rollouts
 from microcoder.train.algorithm.selection import is_mixed
 from microcoder.train.metrics import summarise_step
-from microcoder.train.rollouts import SamplerMismatch, ScoredRollout, has_signal, measure_doses
+from microcoder.train.rollouts import (
+    SamplerMismatch,
+    ScoredRollout,
+    has_signal,
+    share_removed_advantages,
+)
 from tests.train.small_runs import scored
 
 shaped_rewards = st.lists(
@@ -303,10 +308,10 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     mask_all = AlgorithmConfig(advantage="dr_grpo", masking=MaskAll(kind="all"))
     scored = score(judge, mask_all)
     assert [sample.lost for sample in scored] == [{}, {"mask": 0.5}, {}, {"mask": -0.5}]
-    assert measure_doses(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
+    assert share_removed_advantages(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
     lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=SOFT))
     assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
-    assert measure_doses(lowered) == pytest.approx(
+    assert share_removed_advantages(lowered) == pytest.approx(
         {"penalty_negative": 0.375, "penalty_positive": 0.375}
     )
     # Of a group whose rewards are equal the mask takes nothing, however many it touches.
@@ -326,7 +331,10 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     assert half.lost == {"mismatch": 0.25}
     assert whole.lost == {"mismatch": -0.5}
     assert half.masked_why == ""
-    assert measure_doses([half, whole]) == {"mismatch_negative": 0.5, "mismatch_positive": 0.25}
+    assert share_removed_advantages([half, whole]) == {
+        "mismatch_negative": 0.5,
+        "mismatch_positive": 0.25,
+    }
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import pytest
 import microcoder
 from microcoder.data.benchmarks import HumanEval, digest_questions
 from microcoder.judge.core.types import Problem
-from microcoder.train.recipe.judge import PromptConfig, build_asker
+from microcoder.train.recipe.judge import PromptConfig, make_prompt_builder
 from microcoder.train.recipe.recipe import MicroProblems, TrainConfig
 from microcoder.train.run.tasks import generate_splits, load_tasks
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
@@ -225,7 +225,7 @@ def test_a_statement_is_known_again_in_every_style_of_prompt(tmp_path: Path) -> 
         {"style": "bare"},
         {"style": "template", "options": {"text": "Q: {statement}"}},
     ):
-        made = build_asker(PromptConfig.model_validate(style))(problem).text
+        made = make_prompt_builder(PromptConfig.model_validate(style))(problem).text
         prompt = f"<|im_start|>user\n{made.strip()}<|im_end|>"
         assert is_asked_by(prompt, asked, style=style, frame=None)
     # A style of the user's own is not run: its text may add to the statement,

@@ -208,7 +208,7 @@ class Evaluation:
             responses = ((request, response, None) for request, response in answered)
         else:
             # Pulls in torch.
-            from microcoder.train.run.weights import respond
+            from microcoder.train.run.weights import GenerationSettings, respond
 
             # That of the first start holds, also on another machine.
             dtype = folder.read_manifest()["machine"].get("dtype") or config.generation.dtype
@@ -216,14 +216,19 @@ class Evaluation:
             answers = respond(
                 config.generation.model,
                 [request.messages for request in requests],
+                GenerationSettings(
+                    batch_size=config.generation.batch_size,
+                    temperature=sampling.temperature,
+                    top_p=sampling.top_p,
+                    max_tokens=sampling.max_tokens,
+                    revision=config.generation.revision,
+                    dtype=dtype,
+                    template_options=options,
+                ),
                 seeds=[request.seed for request in requests],
-                template_options=options,
                 note=self.observer.note,
                 report=self.observer.sampling,
                 keep_prompts=texts.extend,
-                dtype=dtype,
-                **config.generation.model_dump(include={"batch_size", "revision"}),
-                **sampling.model_dump(include={"temperature", "top_p", "max_tokens"}),
             )
             responses = (
                 (requests[index], completion, texts[index]) for index, completion in answers

@@ -81,10 +81,10 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
 def build_asker(config: EvalConfig) -> Asker:
     """Return the function that makes prompts of problems in an evaluation, built by the same code as in training."""
     if config.prompt.style != "published":
-        return shared.build_asker(config.prompt)
+        return shared.make_prompt_builder(config.prompt)
     if config.prompt.options:
         raise ConfigError('prompt.options are of a prompt.style; "published" has none')
-    return shared.build_asker(config.prompt, style="instruct")
+    return shared.make_prompt_builder(config.prompt, style="instruct")
 
 
 _IDS = Question.id_columns

@@ -1,15 +1,18 @@
 """The only module that knows metric names: one row a step, one row an evaluation.
 
-A metric is declared once, where its row is defined: `metric` gives its title, its chart and its text in the terminal's
-line, for terminal, page and studies. `summarise_step` computes it from the rollouts.
+A metric is declared once, where its row is defined. `metric` gives its title, its chart and its
+text in the terminal's line, for terminal, page and studies. `summarise_step` computes it from the
+rollouts.
 
-Everything but `seconds` is a function of the config and its seed, so two runs of one config write equal rows.
+Everything but `seconds` is a function of the config and its seed, so two runs of one config write
+equal rows.
 """
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cache
+from itertools import chain
 from statistics import fmean
 from typing import Any, Literal
 
@@ -22,7 +25,7 @@ from microcoder.train.rollouts import (
     has_signal,
     loses_advantage,
     measure_diversity,
-    measure_doses,
+    share_removed_advantages,
 )
 
 SANDBOX = "sandbox"
@@ -33,7 +36,10 @@ Unit = Literal["share", "count", "number", "seconds"]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """How a metric appears on the page and in the terminal; its fields are the arguments of `metric`."""
+    """How a metric appears on the page and in the terminal.
+
+    The fields are the arguments of `metric`.
+    """
 
     title: str
     unit: Unit
@@ -60,10 +66,12 @@ def metric(
     Args:
         title: its chart's title; a mapping has one chart per key, which stands for `{}`.
         unit: how the page writes its values.
-        chart: the chart's name in links and studies; metrics of steps and evaluations with the same name are drawn
-            in one chart. Empty: it is not drawn.
-        line: its text in the terminal's line; `{}` is its value, `{name}` that of another field. Empty: not shown.
-        is_rare: whether it is left out of the line if it is 0, and of the page if it is 0 in every row.
+        chart: the chart's name in links and studies; metrics of steps and evaluations with the same
+            name are drawn in one chart. Empty: it is not drawn.
+        line: its text in the terminal's line; `{}` is its value, `{name}` that of another field.
+            Empty: not shown.
+        is_rare: whether it is left out of the line if it is 0, and of the page if it is 0 in every
+            row.
         label: the name of its curve; empty: "training" or "held out".
         default: the field's `default` or `default_factory`.
     """
@@ -98,7 +106,8 @@ class StepMetrics:
     diversity: float | None = metric(
         "Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}"
     )
-    """Share of distinct 4-grams among those of a problem's samples, averaged over problems; None if there are none."""
+    """Share of distinct 4-grams among those of a problem's samples, averaged over problems; None if
+    there are none."""
     temperature: float = metric(
         "Sampling temperature", "number", chart="temperature", line="temperature {:.2f}"
     )
@@ -108,7 +117,8 @@ class StepMetrics:
         chart="masked",
         line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)",
     )
-    """Share of rollouts whose advantage was set to zero, by the truncation mask or for the sampler's mismatch."""
+    """Share of rollouts whose advantage was set to zero, by the truncation mask or for the
+    sampler's mismatch."""
     masked_effective_share: float = metric(
         "Masked share", "share", chart="masked", label="with an advantage to lose", default=0.0
     )
@@ -116,8 +126,8 @@ class StepMetrics:
     doses: Mapping[str, float] = metric(
         "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
     )
-    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty` and
-    `mismatch`, each `_positive` (credit) or `_negative` (blame)."""
+    """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty`
+    and `mismatch`, each `_positive` (credit) or `_negative` (blame)."""
     no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
     """Share of rollouts without a program."""
     zero_variance_share: float = metric(
@@ -127,8 +137,8 @@ class StepMetrics:
     filtered_groups: int = metric(
         "Problems filtered out", "count", chart="filtered", is_rare=True, default=0
     )
-    """Problems dropped by dynamic filtering: all or none of their samples were right, or all had one reward
-    (`algorithm.group_filtering`)."""
+    """Problems dropped by dynamic filtering: all or none of their samples were right, or all had
+    one reward (`algorithm.group_filtering`)."""
     sampled_accuracy: float | None = metric(
         "Accuracy of all sampled", "share", chart="sampled", default=None
     )
@@ -140,10 +150,11 @@ class StepMetrics:
     unscored_by: Mapping[str, float] = metric(
         "Unscored by {}", "share", chart="unscored", is_rare=True, default_factory=dict
     )
-    """Share of rollouts that each left unscored: `sandbox`, which could not judge them, or the label of a reward that
-    returned None."""
+    """Share of rollouts that each left unscored: `sandbox`, which could not judge them, or the
+    label of a reward that returned None."""
     looping_share: float = metric("Ends in a loop", "share", chart="looping", default=0.0)
-    """Share of responses that end in a loop: the same tokens at least three times, 48 or more in all."""
+    """Share of responses that end in a loop: the same tokens at least three times, 48 or more in
+    all."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
         "share",
@@ -152,16 +163,16 @@ class StepMetrics:
         is_rare=True,
         default=None,
     )
-    """Share of a sample of accepted programs that fail when some of their tests are run again; None if the sample is
-    empty."""
+    """Share of a sample of accepted programs that fail when some of their tests are run again; None
+    if the sample is empty."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}",
         "share",
         chart="uncounted",
         default_factory=dict,
     )
-    """Share of the accepted programs of which a test was run once more, by reason (`types.Repeat`); some reasons depend
-    on how busy the machine was."""
+    """Share of the accepted programs of which a test was run once more, by reason (`types.Repeat`);
+    some reasons depend on how busy the machine was."""
     outcomes: Mapping[str, int]
     """Rollouts by verdict."""
     masked: Mapping[str, int]
@@ -174,19 +185,20 @@ class StepMetrics:
         is_rare=True,
         default=0.0,
     )
-    """Mean over responses of the age, in steps, of the oldest weights that sampled a part of it; above 0 only where
-    sampling runs ahead of training."""
+    """Mean over responses of the age, in steps, of the oldest weights that sampled a part of it;
+    above 0 only where sampling runs ahead of training."""
     mismatch: Mapping[str, float] = field(default_factory=dict)
-    """Mismatch of sampler and trainer: means over responses of `logp_difference` and `weight` (see `SamplerMismatch`),
-    and `dropped_share`; empty unless `rollout.mismatch` corrects it."""
+    """Mismatch of sampler and trainer: means over responses of `logp_difference` and `weight` (see
+    `SamplerMismatch`), and `dropped_share`; empty unless `rollout.mismatch` corrects it."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
     optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
-    """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate, clip ratios."""
+    """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate,
+    clip ratios."""
     seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
-    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint, total. A row is written
-    before its step's evaluation and checkpoint, whose time is therefore in the next row. The only field that varies
-    between runs of one config."""
+    """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint,
+    total. A row is written before its step's evaluation and checkpoint, whose time is therefore in
+    the next row. The only field that varies between runs of one config."""
     alarms: list[str] = field(default_factory=list)
     """Names of the early warnings that hold at this step (`microcoder.train.run.alarms`)."""
 
@@ -207,7 +219,8 @@ class EvaluationMetrics:
         "Accuracy, {}", "share", chart="accuracy", line="{:.2f}"
     )
     solved: Mapping[str, Sequence[bool | None]]
-    """Problem id -> whether each sample solved it; None is unscored. Intervals are computed from this."""
+    """Problem id -> whether each sample solved it; None is unscored. Intervals are computed from
+    this."""
     length_mean: float = metric(
         "Response length (tokens)", "count", chart="length", line="length {:.0f}"
     )
@@ -225,20 +238,28 @@ class EvaluationMetrics:
 
 @cache
 def shown_metrics(row: type) -> tuple[Shown, ...]:
-    """Return how page and terminal show each field of a row class that `metric` declares, in field order."""
-    declared = ((one.name, one.metadata.get("shown")) for one in fields(row))
-    return tuple(replace(shown, name=name) for name, shown in declared if shown)
+    """Return how page and terminal show the metrics of a row class, in the order of its fields."""
+    metrics = []
+    for row_field in fields(row):
+        shown = row_field.metadata.get("shown")
+        if shown:
+            metrics.append(replace(shown, name=row_field.name))
+    return tuple(metrics)
 
 
 def describe_row(row: StepMetrics | EvaluationMetrics) -> list[str]:
-    """Return the parts of a row's terminal line, a text per shown metric; `-` stands for an unknown value."""
-    figures = {one.name: _Figure(getattr(row, one.name)) for one in fields(row)}
-    shown = (
-        one
-        for one in shown_metrics(type(row))
-        if one.line and (getattr(row, one.name) or not one.is_rare)
-    )
-    return [one.line.format(figures[one.name], **figures) for one in shown]
+    """Return the parts of a row's terminal line, a text per shown metric.
+
+    `-` stands for an unknown value.
+    """
+    figures = {row_field.name: _Figure(getattr(row, row_field.name)) for row_field in fields(row)}
+    texts = []
+    for shown in shown_metrics(type(row)):
+        # Such as faults of the sandbox: worth a word only if there are some.
+        is_left_out = shown.is_rare and not getattr(row, shown.name)
+        if shown.line and not is_left_out:
+            texts.append(shown.line.format(figures[shown.name], **figures))
+    return texts
 
 
 def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[str, float]:
@@ -246,25 +267,34 @@ def list_numbers(row: StepMetrics | EvaluationMetrics, *, prefix: str) -> dict[s
 
     The step is among them: TRL's own axis counts updates.
     """
-    numbers = {
-        key: value for key, value in flatten(asdict(row)).items() if isinstance(value, int | float)
-    }
-    return {f"{prefix}{key.replace('.', '/')}": value for key, value in numbers.items()}
+    numbers = {}
+    for key, value in flatten(asdict(row)).items():
+        # Texts, lists and unknown values have no curve.
+        if isinstance(value, int | float):
+            numbers[f"{prefix}{key.replace('.', '/')}"] = value
+    return numbers
 
 
 @dataclass(frozen=True, slots=True)
 class _Figure:
-    """Formats a row's value like a number; a mapping as keys with values, None or an empty mapping as `-`."""
+    """Formats a row's value like a number.
+
+    A mapping is written as keys with values; None and an empty mapping are `-`.
+    """
 
     value: Any
 
     def __format__(self, form: str) -> str:
+        if self.value is None:
+            return "-"
         if isinstance(self.value, Mapping):
-            return " ".join(f"{key} {value:{form}}" for key, value in self.value.items()) or "-"
-        return "-" if self.value is None else format(self.value, form)
+            parts = [f"{key} {value:{form}}" for key, value in self.value.items()]
+            return " ".join(parts) or "-"
+        return format(self.value, form)
 
 
 Groups = Sequence[Sequence[ScoredRollout]]
+"""Rollouts by problem: G to each of P."""
 
 
 def summarise_step(
@@ -287,45 +317,53 @@ def summarise_step(
         max_response_tokens: the limit of this step.
         optimizer: means over the step's updates.
         seconds: wall time by phase.
-        filtered_P_G: groups that dynamic filtering dropped; in `filtered_groups` and `sampled_accuracy` only.
+        filtered_P_G: groups that dynamic filtering dropped; in `filtered_groups` and
+            `sampled_accuracy` only.
         num_filtered: number of groups that the engine has dropped itself.
     """
-    samples = [sample for group in scored_P_G for sample in group]
+    samples = _flatten(scored_P_G)
     rewards = [sample.reward for sample in samples if sample.reward is not None]
     verdicts = [sample.verdict for sample in samples]
     masked = [sample.masked_why for sample in samples if sample.masked_why]
+    _, accuracy_by_tier = summarise_accuracy(samples)
+    sampled_accuracy, _ = summarise_accuracy([*samples, *_flatten(filtered_P_G)])
     return StepMetrics(
         **measure_responses(scored_P_G),
         step=step,
         reward_mean=fmean(rewards) if rewards else None,
-        accuracy_by_tier=summarise_accuracy(samples)[1],
+        accuracy_by_tier=accuracy_by_tier,
         temperature=temperature,
         max_response_tokens=max_response_tokens,
         masked_share=len(masked) / len(samples),
         masked_effective_share=_share(
             loses_advantage(sample.masked_why, sample.lost) for sample in samples
         ),
-        doses=measure_doses(samples),
+        doses=share_removed_advantages(samples),
         no_code_share=_share(sample.verdict.outcome is Outcome.NO_CODE for sample in samples),
         unscored_share=_share(sample.reward is None for sample in samples),
         unscored_by=share_unscored(samples),
         looping_share=_share(ends_in_loop(sample.rollout.token_ids) for sample in samples),
-        zero_variance_share=_share(
-            not has_signal([s.reward for s in group]) for group in scored_P_G
-        ),
+        zero_variance_share=_share(not _differs(scored_G) for scored_G in scored_P_G),
         masked={reason: masked.count(reason) for reason in sorted(set(masked))},
         optimizer=dict(optimizer),
         seconds=dict(seconds),
         staleness_mean=fmean(sample.staleness for sample in samples),
         mismatch=summarise_mismatch(samples),
         filtered_groups=len(filtered_P_G) + num_filtered,
-        sampled_accuracy=summarise_accuracy(
-            [*samples, *(s for group in filtered_P_G for s in group)]
-        )[0],
+        sampled_accuracy=sampled_accuracy,
         rewards=average_rewards(samples),
         uncounted=share_uncounted(verdicts),
         unrepeated_share=share_unrepeated(verdicts),
     )
+
+
+def _flatten(scored_P_G: Groups) -> list[ScoredRollout]:
+    return list(chain.from_iterable(scored_P_G))
+
+
+def _differs(scored_G: Sequence[ScoredRollout]) -> bool:
+    """Return whether a group's rewards differ, so that it gives a gradient."""
+    return has_signal([sample.reward for sample in scored_G])
 
 
 def summarise_evaluation(
@@ -333,121 +371,160 @@ def summarise_evaluation(
 ) -> EvaluationMetrics:
     """Return the row of an evaluation.
 
-    Accuracy is the mean over problems of the mean over a problem's scored samples; a problem without a scored sample
-    is left out. Raises EvaluatorFault if no sample was scored.
+    Accuracy is the mean over problems of the mean over a problem's scored samples; a problem
+    without a scored sample is left out. Raises EvaluatorFault if no sample was scored.
     """
-    samples = [sample for group in scored_P_G for sample in group]
-    accuracies: dict[str, list[float]] = {}
-    for group in scored_P_G:
-        if solved := [sample.reward for sample in group if sample.reward is not None]:
-            accuracies.setdefault(group[0].tier or "untiered", []).append(fmean(solved))
-    known = [accuracy for tier in accuracies.values() for accuracy in tier]
-    if not known:
+    samples = _flatten(scored_P_G)
+    by_tier: dict[str, list[float]] = {}
+    solved: dict[str, list[bool | None]] = {}
+    for scored_G in scored_P_G:
+        first = scored_G[0]
+        solved[first.rollout.problem_id] = [_is_solved(sample) for sample in scored_G]
+        # The 0/1 reward of an evaluation is whether it was solved.
+        rewards = [sample.reward for sample in scored_G if sample.reward is not None]
+        if rewards:
+            by_tier.setdefault(first.tier or "untiered", []).append(fmean(rewards))
+    accuracies = list(chain.from_iterable(by_tier.values()))
+    if not accuracies:
         raise EvaluatorFault(
-            f"the sandbox could judge none of the {len(samples)} held-out samples (first: {samples[0].verdict.detail})"
+            f"the sandbox could judge none of the {len(samples)} held-out samples (first: "
+            f"{samples[0].verdict.detail})"
         )
     return EvaluationMetrics(
         **measure_responses(scored_P_G),
         step=step,
-        accuracy=fmean(known),
-        accuracy_by_tier={tier: fmean(values) for tier, values in sorted(accuracies.items())},
+        accuracy=fmean(accuracies),
+        accuracy_by_tier={tier: fmean(values) for tier, values in sorted(by_tier.items())},
         num_problems=len(scored_P_G),
         samples_per_problem=len(scored_P_G[0]),
         num_unscored=sum(sample.reward is None for sample in samples),
-        solved={
-            group[0].rollout.problem_id: [
-                None if s.reward is None else s.verdict.is_accepted for s in group
-            ]
-            for group in scored_P_G
-        },
+        solved=solved,
         temperature=temperature,
         seconds={"total": round(seconds, 4)},
     )
 
 
+def _is_solved(sample: ScoredRollout) -> bool | None:
+    """Return whether a sample passes all tests; None if it is unscored."""
+    return None if sample.reward is None else sample.verdict.is_accepted
+
+
 def measure_responses(scored_P_G: Groups) -> dict[str, Any]:
-    """Return the fields that rows of steps and evaluations share: lengths, diversity, truncation, verdicts."""
-    samples = [sample for group in scored_P_G for sample in group]
-    counted = Counter(sample.verdict.outcome for sample in samples)
+    """Return the fields that rows of steps and evaluations share.
+
+    They are lengths, diversity, truncation and verdicts.
+    """
+    samples = _flatten(scored_P_G)
+    counts = Counter(sample.verdict.outcome for sample in samples)
+    token_ids_P_G = []
+    for scored_G in scored_P_G:
+        token_ids_P_G.append([sample.rollout.token_ids for sample in scored_G])
     return {
         "length_mean": fmean(len(sample.rollout.token_ids) for sample in samples),
-        "diversity": measure_diversity(
-            [[sample.rollout.token_ids for sample in group] for group in scored_P_G]
-        ),
+        "diversity": measure_diversity(token_ids_P_G),
         "truncated_share": _share(sample.rollout.is_truncated for sample in samples),
         # Every verdict has a key, so that a zero is visible.
-        "outcomes": {str(one): counted[one] for one in Outcome},
+        "outcomes": {str(outcome): counts[outcome] for outcome in Outcome},
     }
 
 
 def _share(claims: Iterable[bool]) -> float:
+    """Return the share of claims that are true."""
     return fmean(map(float, claims))
 
 
 def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, dict[str, float]]:
-    """Return the share of scored rollouts that were solved, overall and by tier (None: nothing was scored)."""
+    """Return the share of scored rollouts that were solved, overall and by tier.
+
+    Overall it is None if nothing was scored.
+    """
     by_tier: dict[str, list[float]] = {}
     for sample in samples:
         if sample.reward is not None:
-            by_tier.setdefault(sample.tier or "untiered", []).append(
-                float(sample.verdict.is_accepted)
-            )
-    everything = [value for values in by_tier.values() for value in values]
+            is_solved = float(sample.verdict.is_accepted)
+            by_tier.setdefault(sample.tier or "untiered", []).append(is_solved)
+    everything = list(chain.from_iterable(by_tier.values()))
     overall = sum(everything) / len(everything) if everything else None
     return overall, {tier: sum(values) / len(values) for tier, values in sorted(by_tier.items())}
 
 
 def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]:
-    """Return the mean of each of several rewards over the rollouts that have it (None: no rollout has)."""
+    """Return the mean of each of several rewards over the rollouts that have it.
+
+    None if no rollout has.
+    """
     values: dict[str, list[float]] = {}
     for sample in samples:
         for label, value in sample.rewards.items():
-            values.setdefault(label, []).extend([] if value is None else [value])
-    return {label: sum(known) / len(known) if known else None for label, known in values.items()}
+            # A reward that no rollout has is listed, too.
+            rewards = values.setdefault(label, [])
+            if value is not None:
+                rewards.append(value)
+    means: dict[str, float | None] = {}
+    for label, rewards in values.items():
+        means[label] = sum(rewards) / len(rewards) if rewards else None
+    return means
 
 
 def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return the share of rollouts that each left unscored: the sandbox, or a reward that returned None."""
+    """Return the share of rollouts that each left unscored.
+
+    That is the sandbox, or a reward that returned None.
+    """
     counted: Counter[str] = Counter()
     for sample in samples:
         if sample.reward is None:
+            # Nobody is named where the sandbox failed.
             counted.update(sample.unscored_by or (SANDBOX,))
     return {name: number / len(samples) for name, number in sorted(counted.items())}
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
-    """Return the share of the accepted programs of which a test was run once more, by reason (`types.Repeat`)."""
-    return share_reasons(
-        {str(run.reason) for run in verdict.uncounted}
-        for verdict in verdicts
-        if verdict.is_accepted
-    )
+    """Return the share of accepted programs of which a test was run once more, by reason.
+
+    The reasons are those of `types.Repeat`.
+    """
+    reasons = []
+    for verdict in verdicts:
+        if verdict.is_accepted:
+            reasons.append({str(run.reason) for run in verdict.uncounted})
+    return share_reasons(reasons)
 
 
 def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
-    """Return the share of programs that have each reason, given the distinct reasons of every program."""
-    found = list(programs)
-    counted = Counter(reason for reasons in found for reason in reasons)
-    return {reason: number / len(found) for reason, number in sorted(counted.items())}
+    """Return the share of programs that have each reason.
+
+    `programs` are the distinct reasons of every program.
+    """
+    reasons_by_program = list(programs)
+    counts: Counter[str] = Counter()
+    for reasons in reasons_by_program:
+        counts.update(reasons)
+    number = len(reasons_by_program)
+    return {reason: count / number for reason, count in sorted(counts.items())}
 
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
-    """Return the share of programs run again that were not accepted again (None: none was run again)."""
-    found = [
-        {run.reason for run in verdict.uncounted} & {Repeat.PROBE, Repeat.PROBE_DIFFERS}
-        for verdict in verdicts
-    ]
-    probed = [Repeat.PROBE_DIFFERS in reasons for reasons in found if reasons]
-    return sum(probed) / len(probed) if probed else None
+    """Return the share of programs run again that were not accepted again.
+
+    None if none was run again.
+    """
+    differs = []
+    for verdict in verdicts:
+        # Only programs of the sample were run again to see whether they repeat.
+        reasons = {run.reason for run in verdict.uncounted}
+        if reasons & {Repeat.PROBE, Repeat.PROBE_DIFFERS}:
+            differs.append(Repeat.PROBE_DIFFERS in reasons)
+    return sum(differs) / len(differs) if differs else None
 
 
 def summarise_mismatch(samples: Sequence[ScoredRollout]) -> dict[str, float]:
     """Return `StepMetrics.mismatch` of a step's rollouts; empty if no mismatch was measured."""
-    seen = [sample.mismatch for sample in samples if sample.mismatch]
-    if not seen:
+    mismatches = [sample.mismatch for sample in samples if sample.mismatch]
+    if not mismatches:
         return {}
     return {
-        "logp_difference": fmean(row.logp_difference for row in seen),
-        "weight": fmean(row.weight for row in seen),
-        "dropped_share": fmean(row.weight == 0 for row in seen),
+        "logp_difference": fmean(mismatch.logp_difference for mismatch in mismatches),
+        "weight": fmean(mismatch.weight for mismatch in mismatches),
+        "dropped_share": fmean(mismatch.weight == 0 for mismatch in mismatches),
     }

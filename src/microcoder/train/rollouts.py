@@ -14,18 +14,19 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 Chat = Sequence[Mapping[str, str]]
+"""Turns of a conversation, each with its `role` and `content`."""
 
 
 def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping[str, Any]) -> str:
     """Return the prompt's text: by the chat template or, for a base model, the turns joined."""
+    # A base model knows no turns.
     if tokenizer.chat_template is None:
         return "\n\n".join(turn["content"] for turn in chat)
     with explain_template():
-        return str(
-            tokenizer.apply_chat_template(
-                [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
-            )
+        text = tokenizer.apply_chat_template(
+            [dict(turn) for turn in chat], tokenize=False, add_generation_prompt=True, **options
         )
+    return str(text)
 
 
 @contextmanager
@@ -38,23 +39,26 @@ def explain_template() -> Iterator[None]:
         yield
     except TemplateError as error:
         raise DataError(
-            f"the model's chat template cannot make a prompt of a problem: {error}; if it takes no system turn, leave "
-            "prompt.system out, otherwise copy its chat_template again"
+            f"the model's chat template cannot make a prompt of a problem: {error}; if it takes no "
+            "system turn, leave prompt.system out, otherwise copy its chat_template again"
         ) from None
 
 
 def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
-    """Whether the chat template starts the response inside `<think>`, as R1's does: the response then lacks the tag."""
-    return (
-        render_chat(tokenizer, [{"role": "user", "content": "?"}], options)
-        .rstrip()
-        .endswith("<think>")
-    )
+    """Return whether the chat template starts the response inside `<think>`, as R1's does.
+
+    The response then lacks the tag.
+    """
+    prompt = render_chat(tokenizer, [{"role": "user", "content": "?"}], options)
+    return prompt.rstrip().endswith("<think>")
 
 
 @dataclass(frozen=True, slots=True)
 class RolloutReader:
-    """Turns sampled token ids into rollouts: decodes them, and finds out whether the length limit cut them off."""
+    """Turns sampled token ids into rollouts.
+
+    It decodes them, and finds out whether the length limit cut them off.
+    """
 
     tokenizer: PreTrainedTokenizerBase
     end_ids: Collection[int]
@@ -65,7 +69,10 @@ class RolloutReader:
     """Options of the chat template by which prompts are rendered."""
 
     def render(self, chat: Chat) -> str:
-        """Return a prompt as the model is given it: with the system turn and marks that the chat template adds."""
+        """Return a prompt as the model is given it.
+
+        It has the system turn and marks that the chat template adds.
+        """
         return render_chat(self.tokenizer, chat, self.template_options)
 
     def read(
@@ -80,27 +87,35 @@ class RolloutReader:
         texts = self.tokenizer.batch_decode(
             [list(ids) for ids in responses], skip_special_tokens=True
         )
-        return [
-            Rollout(
+        rollouts = []
+        for text, token_ids in zip(texts, responses, strict=True):
+            # A response of that length may have ended by itself with its last token.
+            is_long = len(token_ids) >= max_response_tokens
+            if self.opens_thinking:
+                # The tag is the prompt's last one.
+                text = f"<think>{text}"
+            rollout = Rollout(
                 problem_id=problem_id,
                 prompt=prompt,
-                completion=f"<think>{text}" if self.opens_thinking else text,
+                completion=text,
                 token_ids=tuple(token_ids),
-                is_truncated=len(token_ids) >= max_response_tokens
-                and token_ids[-1] not in self.end_ids,
+                is_truncated=is_long and token_ids[-1] not in self.end_ids,
             )
-            for text, token_ids in zip(texts, responses, strict=True)
-        ]
+            rollouts.append(rollout)
+        return rollouts
 
 
 @dataclass(frozen=True, slots=True)
 class SamplerMismatch:
-    """Difference of the trainer's log-probs of a response from the sampler's, and the weight that corrects it."""
+    """Difference of a response's log-probs between sampler and trainer, and its correction."""
 
     logp_difference: float
-    """Mean over the response's tokens of the absolute difference of the two log-probs."""
+    """Mean over tokens of the absolute difference of the trainer's and the sampler's log-prob."""
     weight: float
-    """Factor on the response's loss, mean over tokens: the bounded ratio; 0 if the whole response is dropped."""
+    """Factor on the response's loss that corrects it, mean over tokens: the bounded ratio.
+
+    0 if the whole response is dropped.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,12 +126,13 @@ class ScoredRollout:
     program: Program
     verdict: Verdict
     reward: float | None
-    """Reward that the advantage is computed from: the weighted sum of the rewards (the paper's is 0 or 1) plus
-    `length_penalty`; None if the sandbox failed: unscored."""
+    """Reward that the advantage is computed from: the weighted sum of the rewards (the paper's is 0
+    or 1) plus `length_penalty`; None if the sandbox failed: unscored."""
     advantage: float
     """Advantage in the loss; 0 where masked or unscored."""
     masked_why: str
-    """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when it was not."""
+    """Why the advantage was set to zero: the truncation mask, or the sampler's mismatch; empty when
+    it was not."""
     tier: str | None
     sample_index: int
     """Index among the samples of its problem, from 0."""
@@ -133,7 +149,8 @@ class ScoredRollout:
     staleness: int = 0
     """Age of the oldest weights that sampled a part of the response, in steps behind the newest."""
     unscored_by: tuple[str, ...] = ()
-    """Who left it unscored: labels of rewards that returned None; empty if it is scored, or the sandbox failed."""
+    """Who left it unscored: labels of rewards that returned None; empty if it is scored, or the
+    sandbox failed."""
 
 
 LOOP_WINDOW_TOKENS = 512
@@ -147,14 +164,16 @@ LEAST_LOOP_ROUNDS = 3
 
 
 def ends_in_loop(token_ids: Sequence[int]) -> bool:
-    """Return whether a response ends in a loop: the same tokens, of any period, at least three times.
+    """Return whether a response ends in a loop: the same tokens at least three times.
 
-    The mask's own check (`masking.repeats`) finds periods that divide its window; this one finds all up to a third of
-    the last 512 tokens. It decides nothing, and is counted for the metrics.
+    Any period counts: the mask's own check (`masking.repeats`) finds those that divide its window,
+    this one all up to a third of the last 512 tokens. It decides nothing, and is counted for the
+    metrics.
     """
     end = token_ids[-LOOP_WINDOW_TOKENS:]
     backwards = end[::-1]
-    # Of each prefix of the reversed end, the length of its longest border: its period is what the border leaves.
+    # By Knuth, Morris and Pratt: the longest border of each prefix of the reversed end. The prefix
+    # without it is its period.
     borders = [0] * len(backwards)
     for index in range(1, len(backwards)):
         length = borders[index - 1]
@@ -171,28 +190,38 @@ def ends_in_loop(token_ids: Sequence[int]) -> bool:
 
 
 def has_signal(rewards_G: Sequence[float | None]) -> bool:
-    """Return whether the scored rewards of a group differ: otherwise its advantages are all zero."""
+    """Return whether the scored rewards of a group differ.
+
+    Otherwise its advantages are all zero.
+    """
     return len({reward for reward in rewards_G if reward is not None}) > 1
 
 
-def measure_doses(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return the share of a step's summed |advantage| that each mechanism removed, by mechanism and sign.
+def share_removed_advantages(samples: Sequence[ScoredRollout]) -> dict[str, float]:
+    """Return the share of a step's summed |advantage| that was removed, by mechanism and sign.
 
-    A masked response of a group in which all rewards are equal loses nothing: its advantage is 0 anyway. So the effect
-    on an update is measured by the advantage that is removed, not by the number of responses.
+    A masked response of a group in which all rewards are equal loses nothing: its advantage is 0
+    anyway. So the effect on an update is measured by the advantage that is removed, not by the
+    number of responses.
 
-    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were spared. Mechanisms
-    that removed nothing have no key.
+    `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were
+    spared. Mechanisms that removed nothing have no key.
     """
-    taken: dict[str, float] = {}
+    removed: dict[str, float] = {}
     total = 0.0
     for sample in samples:
-        whole = sample.advantage or sample.lost.get("mask", 0.0) or sample.lost.get("mismatch", 0.0)
-        total += abs(whole + sample.lost.get("penalty", 0.0))
-        for idea, amount in sample.lost.items():
-            name = f"{idea}_{'positive' if amount > 0 else 'negative'}"
-            taken[name] = taken.get(name, 0.0) + abs(amount)
-    return {name: amount / total for name, amount in sorted(taken.items())} if total else {}
+        lost = sample.lost
+        # A masked response's own advantage is 0: what it had is in what was removed.
+        had = sample.advantage or lost.get("mask", 0.0) or lost.get("mismatch", 0.0)
+        total += abs(had + lost.get("penalty", 0.0))
+        # Credit is advantage above 0, blame below.
+        for mechanism, amount in lost.items():
+            sign = "positive" if amount > 0 else "negative"
+            name = f"{mechanism}_{sign}"
+            removed[name] = removed.get(name, 0.0) + abs(amount)
+    if not total:
+        return {}
+    return {name: amount / total for name, amount in sorted(removed.items())}
 
 
 def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
@@ -201,24 +230,29 @@ def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
 
 
 def measure_group_diversity(responses_G: Sequence[Sequence[int]]) -> float | None:
-    """Return the diversity of one problem's responses (paper, section 2.4); None when none has four tokens.
+    """Return the diversity of one problem's responses (paper, section 2.4).
+
+    None when none has four tokens.
 
         D = | union over i of grams(o_i) |  /  sum over i of max(0, |o_i| - 3)
 
-    The paper does not say of what its 4-grams are: here they are of token ids, within one response. One
-    shorter than four tokens has none and changes nothing; a long one weighs more than a short one, since
-    4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8 responses of 8,192
-    tokens in about a second of one core.
+    The paper does not say of what its 4-grams are: here they are of token ids, within one response.
+    One shorter than four tokens has none and changes nothing; a long one weighs more than a short
+    one, since 4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8
+    responses of 8,192 tokens in about a second of one core.
     """
-    grams = [
-        gram
-        for tokens in responses_G
-        for gram in zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False)
-    ]
+    grams: list[tuple[int, ...]] = []
+    for tokens in responses_G:
+        # Four copies of the response, each a token further on.
+        grams.extend(zip(tokens, tokens[1:], tokens[2:], tokens[3:], strict=False))
     return len(set(grams)) / len(grams) if grams else None
 
 
 def measure_diversity(groups_P: Sequence[Sequence[Sequence[int]]]) -> float | None:
-    """Return the mean of the groups' diversities; groups without a 4-gram are left out, None when all are."""
-    known = [d for d in map(measure_group_diversity, groups_P) if d is not None]
+    """Return the mean of the groups' diversities; None without any.
+
+    Groups without a 4-gram are left out.
+    """
+    diversities = map(measure_group_diversity, groups_P)
+    known = [diversity for diversity in diversities if diversity is not None]
     return sum(known) / len(known) if known else None

@@ -1,27 +1,32 @@
-"""The only module that knows file names: the run directory is the API between training, insights and viewer.
+"""The only module that knows file names: the run directory.
 
-    manifest.json            config, digest, git commit, packages, seeds, isolation level, what programs run on, machine
+It is the API between training, insights and viewer.
+
+    manifest.json            config, digest, git commit, packages, seeds, isolation level, machine,
+                             what programs run on
     probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
     rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
     evaluations/step_*.parquet  every held-out sample, same columns
-    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for resuming; of a verl run its
-                             own, global_step_*/, with such a folder in actor/huggingface
+    checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for
+                             resuming; of a verl run its own, global_step_*/, with such a folder
+                             in actor/huggingface
     model/                   the final weights, Hugging Face format
     summary.json             written last: a run that has it is finished
     report/index.html        the viewer's page, made of the files above; opens from disk
-    trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads them
+    trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads
+                             them
     logs/                    verl's log
     .lock                    held while a process writes the run
 
-Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a row file is
-cut back to the step that is resumed from.
+Every whole file appears by an atomic rename, so a partial file is never taken for a whole one; a
+row file is cut back to the step that is resumed from.
 """
 
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -36,7 +41,10 @@ from microcoder.train.rollouts import ScoredRollout
 
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 CATALOGUE = "runs.json"
-"""File beside the folders of a study's runs: each folder's labels (study, level or measurement, seed)."""
+"""File beside the folders of a study's runs, with each folder's labels.
+
+They are study, level or measurement, and seed.
+"""
 _TIERS_BY_DIFFICULTY = (
     "trivial",
     "intro",
@@ -47,7 +55,9 @@ _TIERS_BY_DIFFICULTY = (
     "hard",
     "competition",
 )
+"""Names of tiers in public data sets, easiest first."""
 _STEP = re.compile(r"^step_(\d{6})(\.parquet)?$")
+"""Matches the file or folder of a step."""
 
 
 class RunDirectory(WorkFolder):
@@ -76,9 +86,11 @@ class RunDirectory(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was computed; a manifest alone, left by a failed start, does not tie the folder to a
-        config."""
-        computed = self.metrics, self.evaluations, self.checkpoints, self.summary
+        """Whether anything was computed.
+
+        A manifest alone, left by a failed start, does not tie the folder to a config.
+        """
+        computed = (self.metrics, self.evaluations, self.checkpoints, self.summary)
         return self.manifest.exists() and any(map(Path.exists, computed))
 
     def rollout_file(self, step: int) -> Path:
@@ -90,13 +102,19 @@ class RunDirectory(WorkFolder):
         return self.evaluation_samples / f"step_{step:06d}.parquet"
 
     def checkpoint(self, step: int) -> Path:
-        """Return a step's checkpoint in Hugging Face format: its own folder, or the one inside verl's checkpoint."""
-        theirs = self.checkpoints / f"global_step_{step}" / "actor" / "huggingface"
-        return theirs if theirs.exists() else self.checkpoints / f"step_{step:06d}"
+        """Return a step's checkpoint in Hugging Face format.
+
+        It is the step's own folder, or the one inside verl's checkpoint.
+        """
+        inside_verls = self.checkpoints / f"global_step_{step}" / "actor" / "huggingface"
+        if inside_verls.exists():
+            return inside_verls
+        return self.checkpoints / f"step_{step:06d}"
 
     def latest_checkpoint_step(self) -> int | None:
         """Return the step of the newest whole checkpoint; None when there is none."""
         latest_of_verl = self.checkpoints / "latest_checkpointed_iteration.txt"
+        # verl writes its checkpoints itself, under names of its own.
         if latest_of_verl.exists():
             return int(latest_of_verl.read_text())
         return max(steps_in(self.checkpoints), default=None)
@@ -107,7 +125,9 @@ class RunDirectory(WorkFolder):
 
     def read_summary(self) -> dict[str, Any] | None:
         """Return the summary, or None for a run that is not finished."""
-        return read_json(self.summary, what="run summary") if self.is_finished else None
+        if not self.is_finished:
+            return None
+        return read_json(self.summary, what="run summary")
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return the metrics rows, one a step."""
@@ -119,17 +139,29 @@ class RunDirectory(WorkFolder):
 
     def rewind(self, step: int) -> None:
         """Delete the rows and files of all steps after `step`, which a resumed run writes again."""
-        for rows in filter(Path.exists, (self.metrics, self.evaluations)):
-            write_rows(rows, [row for row in read_rows(rows) if row["step"] <= step])
+        # A row file is written again, as a whole, without the later rows.
+        for file in (self.metrics, self.evaluations):
+            if file.exists():
+                write_rows(file, [row for row in read_rows(file) if row["step"] <= step])
         for folder in (self.rollouts, self.evaluation_samples, self.checkpoints):
-            for later in (s for s in steps_in(folder) if s > step):
-                for path in folder.glob(f"step_{later:06d}*"):
-                    shutil.rmtree(path) if path.is_dir() else path.unlink()
+            for later_step in steps_in(folder):
+                if later_step > step:
+                    _delete(folder.glob(f"step_{later_step:06d}*"))
+
+
+def _delete(paths: Iterable[Path]) -> None:
+    """Delete files, and folders with all that is in them."""
+    for path in paths:
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict[str, Any]:
     """Return a scored rollout as the plain row that the rollout files hold."""
-    rollout, verdict = sample.rollout, sample.verdict
+    rollout = sample.rollout
+    verdict = sample.verdict
     return {
         "step": step,
         "problem_id": rollout.problem_id,
@@ -159,18 +191,46 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     """Write rollout rows (see `rollout_row`) as zstd Parquet by an atomic rename."""
     import pyarrow as pa
 
-    text, whole, real, claim = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-    test = pa.struct({
-        "verdict": text, "cpu_seconds": real, "wall_seconds": real, "memory_mib": real, "method": text, "detail": text,
-        "output": text,
-    }.items())  # fmt: skip
-    schema = pa.schema({
-        "step": whole, "problem_id": text, "tier": text, "sample_index": whole, "prompt": text, "completion": text,
-        "num_tokens": whole, "is_truncated": claim, "temperature": real, "program": text, "extraction": text,
-        "verdict": text, "tests_passed": whole, "tests_total": whole,
-        "tests": pa.list_(test), "reward": real, "length_penalty": real, "rewards": pa.map_(text, real),
-        "advantage": real, "masked_why": text, "lost": pa.map_(text, real),
-    })  # fmt: skip
+    text = pa.string()
+    integer = pa.int64()
+    number = pa.float64()
+    boolean = pa.bool_()
+    test = pa.struct(
+        {
+            "verdict": text,
+            "cpu_seconds": number,
+            "wall_seconds": number,
+            "memory_mib": number,
+            "method": text,
+            "detail": text,
+            "output": text,
+        }.items()
+    )
+    schema = pa.schema(
+        {
+            "step": integer,
+            "problem_id": text,
+            "tier": text,
+            "sample_index": integer,
+            "prompt": text,
+            "completion": text,
+            "num_tokens": integer,
+            "is_truncated": boolean,
+            "temperature": number,
+            "program": text,
+            "extraction": text,
+            "verdict": text,
+            "tests_passed": integer,
+            "tests_total": integer,
+            "tests": pa.list_(test),
+            "reward": number,
+            "length_penalty": number,
+            "rewards": pa.map_(text, number),
+            "advantage": number,
+            "masked_why": text,
+            "lost": pa.map_(text, number),
+        }
+    )
     write_parquet(path, rows, schema)
 
 
@@ -182,20 +242,31 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
 
 
 def steps_in(folder: Path) -> list[int]:
-    """Return the steps, ascending, that a folder of rollouts, held-out samples or checkpoints has complete."""
+    """Return the steps, ascending, that a folder has complete.
+
+    It is a folder of rollouts, of held-out samples or of checkpoints.
+    """
     if not folder.is_dir():
         return []
-    return sorted(int(match[1]) for path in folder.iterdir() if (match := _STEP.match(path.name)))
+    steps = []
+    for path in folder.iterdir():
+        match = _STEP.match(path.name)
+        if match is not None:
+            steps.append(int(match[1]))
+    return sorted(steps)
 
 
 def problems_digest(manifest: Mapping[str, Any]) -> str | None:
-    """Return the digest of a run's problems, from its manifest: runs that have the same one can be compared."""
+    """Return the digest of a run's problems, from its manifest.
+
+    Runs that have the same one can be compared.
+    """
     return (manifest.get("problems") or {}).get("digest")
 
 
 @dataclass(frozen=True)
 class History:
-    """What a run directory holds of one run, finished or not: manifest, summary, metrics, evaluations."""
+    """One run as its directory holds it, finished or not."""
 
     run: RunDirectory
     manifest: Mapping[str, Any]
@@ -217,42 +288,57 @@ class History:
     @property
     def before(self) -> EvaluationMetrics | None:
         """The evaluation of the untrained model."""
-        return next((e for e in self.evaluations if e.step == 0), None)
+        for evaluation in self.evaluations:
+            if evaluation.step == 0:
+                return evaluation
+        return None
 
     @property
     def after(self) -> EvaluationMetrics | None:
         """The latest evaluation after training began."""
-        return next((e for e in reversed(self.evaluations) if e.step > 0), None)
+        for evaluation in reversed(self.evaluations):
+            if evaluation.step > 0:
+                return evaluation
+        return None
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Held-out problem's id -> tier, from the first file of held-out samples that is there; else empty."""
-        paths = [self.run.evaluation_file(one.step) for one in (self.before, self.after) if one]
-        found = [
-            read_rollouts(path, columns=["problem_id", "tier"]) for path in paths if path.exists()
-        ][:1]
-        return {row["problem_id"]: row["tier"] or "untiered" for rows in found for row in rows}
+        """Held-out problem's id -> tier, by the first file of held-out samples that is there.
+
+        Empty without such a file.
+        """
+        for evaluation in (self.before, self.after):
+            # A run that was killed early has no evaluation.
+            if evaluation is None:
+                continue
+            path = self.run.evaluation_file(evaluation.step)
+            if path.exists():
+                rows = read_rollouts(path, columns=["problem_id", "tier"])
+                return {row["problem_id"]: row["tier"] or "untiered" for row in rows}
+        return {}
 
     def of_tier(
         self, solved: Mapping[str, Sequence[bool | None]], tier: str
     ) -> dict[str, Sequence[bool | None]]:
-        """Return the entries of `solved` (`EvaluationMetrics.solved`) of a tier's problems; all if `tier` is empty."""
-        return {
-            name: samples
-            for name, samples in solved.items()
-            if not tier or self.tier_of.get(name) == tier
-        }
+        """Return the entries of `solved` of a tier's problems; all if `tier` is empty.
+
+        `solved` is `EvaluationMetrics.solved`.
+        """
+        if not tier:
+            return dict(solved)
+        tiers = self.tier_of
+        return {name: samples for name, samples in solved.items() if tiers.get(name) == tier}
 
     @cached_property
     def tiers(self) -> list[str]:
-        """Every tier of the run: those of known names first, easiest first, then the others by name."""
-        seen = {
-            tier
-            for rows in (self.steps, self.evaluations)
-            for row in rows
-            for tier in row.accuracy_by_tier
-        }
-        return sorted(seen, key=_difficulty)
+        """Every tier of the run.
+
+        Those of known names come first, easiest first, then the others by name.
+        """
+        tiers: set[str] = set()
+        for row in (*self.steps, *self.evaluations):
+            tiers.update(row.accuracy_by_tier)
+        return sorted(tiers, key=_difficulty)
 
 
 def read_history(run_directory: Path) -> History:
@@ -268,7 +354,10 @@ def read_history(run_directory: Path) -> History:
 
 
 def read_steps(run: RunDirectory) -> list[StepMetrics]:
-    """Return the metrics of a run's steps so far, ascending; raises DataError for rows of another version."""
+    """Return the metrics of a run's steps so far, ascending.
+
+    DataError for rows of another version.
+    """
     return _parse(run.read_metrics(), StepMetrics, run.metrics)
 
 
@@ -277,23 +366,31 @@ _adapter_of = cache(TypeAdapter)
 
 
 def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> list[RowT]:
-    """Turn rows into metrics: keys of a later version are ignored, a missing key is an error; ascending by step."""
-    read = _adapter_of(row_type).validate_python
+    """Turn rows into metrics, ascending by step.
+
+    Keys of a later version are ignored; a missing key is an error.
+    """
+    validate = _adapter_of(row_type).validate_python
     parsed: dict[int, RowT] = {}
     for number, row in enumerate(rows, 1):
         try:
-            found = read(row)
+            metrics = validate(row)
+        # An old run may lack a field that is needed now.
         except ValidationError as error:
-            faults = "; ".join(
-                explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors()
-            )
+            faults = []
+            for fault in error.errors():
+                faults.append(explain_fault(fault, ".".join(map(str, fault["loc"]))))
             raise DataError(
-                f"{path} line {number}: {faults}; it was not written by this version"
+                f"{path} line {number}: {'; '.join(faults)}; it was not written by this version"
             ) from None
-        parsed[found.step] = found
+        # Of two rows of a step the later one counts.
+        parsed[metrics.step] = metrics
     return [parsed[step] for step in sorted(parsed)]
 
 
 def _difficulty(tier: str) -> tuple[int, str]:
-    known = tier in _TIERS_BY_DIFFICULTY
-    return (_TIERS_BY_DIFFICULTY.index(tier) if known else len(_TIERS_BY_DIFFICULTY), tier)
+    """Return the rank of a tier; that of an unknown one is behind all others."""
+    rank = len(_TIERS_BY_DIFFICULTY)
+    if tier in _TIERS_BY_DIFFICULTY:
+        rank = _TIERS_BY_DIFFICULTY.index(tier)
+    return rank, tier

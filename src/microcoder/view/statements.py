@@ -16,7 +16,7 @@ from pydantic import ValidationError
 import microcoder
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.prompts import BUILTINS
-from microcoder.train.recipe.judge import PromptConfig, build_asker
+from microcoder.train.recipe.judge import PromptConfig, make_prompt_builder
 from microcoder.view.files import Asked
 
 
@@ -152,6 +152,6 @@ def _make_content(asked: Asked, style: Mapping[str, Any]) -> str | None:
         config = PromptConfig.model_validate(style)
         if config.style not in BUILTINS:
             return None
-        return fold_spaces(build_asker(config)(asked.problem).text)
+        return fold_spaces(make_prompt_builder(config)(asked.problem).text)
     except (MicroCoderError, ValidationError):
         return None

@@ -226,7 +226,7 @@ def assert_rewards_are_trls(checkpoint: Path, folder: Path, *options: str) -> No
             seed=SEED,
             step=STEP,
         )
-    assert [one.worth.total for one in found] == [one.reward for one in expected]
+    assert [one.reward.total for one in found] == [one.reward for one in expected]
     assert [one.verdict.is_accepted for one in found] == [True, False]
 
 

@@ -15,7 +15,8 @@ from microcoder.judge import Judge
 from microcoder.judge.core.config import load_config
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.trl.adapter import set_sampling
-from microcoder.train.trl.trainer import MicroCoderTrainer, apart, start_sampler
+from microcoder.train.trl.sampler import apart, start_sampler
+from microcoder.train.trl.trainer import MicroCoderTrainer
 from tests.train.small_runs import build_trainer, rows_of, samples_of
 from tests.train.vllm_backend.vllm_runs import RECIPE, needs_vllm
 

@@ -1,14 +1,15 @@
-"""Rules for truncated responses: masks and penalties, one class each, chosen by `algorithm.masking`.
+"""Rules for truncated responses: masks and penalties, a class each, by `algorithm.masking`.
 
-A rule's fields are its keys in a recipe, its methods apply it. Masks take a response out of the update, penalties
-lower its reward; docs/algorithms.md tabulates which denominators leave a masked one out. The default is the paper's
-(equation 2, second factor):
+A rule's fields are its keys in a recipe, its methods apply it. Masks take a response out of the
+update, penalties lower its reward; docs/algorithms.md tabulates which denominators leave a masked
+one out. The default is the paper's (equation 2, second factor):
 
     A_i = group-normalised reward * (1 - 1[ |o_i| = L_max  and  non_incorrect(o_i)
                                             and not repeat(o_i, m)  and  U(0,1) < rho ])
 
-To add a rule: a class here, its name in `Masking`, a row in the table. The uniform draw is a hash of (seed, step,
-problem, sample), not a stream: it is the same on every engine, for every number of ranks, and after a resume.
+To add a rule: a class here, its name in `Masking`, a row in the table. The uniform draw is a hash
+of (seed, step, problem, sample), not a stream: it is the same on every engine, for every number of
+ranks, and after a resume.
 """
 
 import hashlib
@@ -34,7 +35,10 @@ class MaskReason(StrEnum):
     TRUNCATED_CORRECT = "truncated_correct"
     TRUNCATED_INCOMPLETE = "truncated_incomplete"
     SAMPLER_MISMATCH = "sampler_mismatch"
-    """`rollout.mismatch.mode = "mask"` dropped all of its tokens: sampler and trainer disagree too much."""
+    """`rollout.mismatch.mode = "mask"` dropped all of its tokens.
+
+    Sampler and trainer disagree too much on them.
+    """
 
 
 class TruncationRule(Config):
@@ -59,7 +63,10 @@ class TruncationRule(Config):
         return None
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
-        """Return the penalty to add to a rollout's reward, 0 or negative; `max_response_tokens` is L_max."""
+        """Return the penalty to add to a rollout's reward, 0 or negative.
+
+        `max_response_tokens` is L_max.
+        """
         return 0.0
 
 
@@ -70,10 +77,12 @@ class NoMasking(TruncationRule):
 
 
 class _Mask(TruncationRule):
+    """Base class of the masks."""
+
     leave_out_of: LeaveOutOf = "gradient"
-    """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens count in the loss's
-    denominator. `denominator`: also from the denominator, KL and entropy terms (TRL's `mask_truncated_completions`).
-    `baseline`: also from its group's mean and std."""
+    """What a masked response is excluded from. `gradient`: its advantage is zero, but its tokens
+    count in the loss's denominator. `denominator`: also from the denominator, KL and entropy terms
+    (TRL's `mask_truncated_completions`). `baseline`: also from its group's mean and std."""
 
 
 class MaskAll(_Mask):
@@ -89,26 +98,32 @@ class MaskAll(_Mask):
 
 
 class ConditionalMasking(_Mask):
-    """Mask a random share of truncated responses that do not repeat and are accepted or incomplete (paper, eq. 2)."""
+    """Mask a random share of truncated responses, accepted or incomplete, that do not repeat.
+
+    This is the paper's second factor of equation 2.
+    """
 
     kind: Literal["conditional"] = "conditional"
     rho: float = Field(default=0.1, ge=0, le=1)
-    """Share of the eligible truncated responses that is masked. The paper names no default: it draws 10, 20 and 30 %
-    in figure 2, where 10 % ends highest."""
+    """Share of the eligible truncated responses that is masked. The paper names no default: it
+    draws 10, 20 and 30 % in figure 2, where 10 % ends highest."""
     repeat_window_tokens: int = Field(default=128, ge=1)
     """m: a response whose last m tokens equal the m before them is not eligible."""
 
     def why_masked(
         self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
     ) -> str | None:
-        """Return the `MaskReason` of a rollout that is eligible (equation 2), if `draw` is below rho; else None."""
+        """Return the `MaskReason` of an eligible rollout (equation 2) if `draw` is below rho."""
+        # The draw comes before the other conditions: what it rules out need not be looked at.
         if not rollout.is_truncated or draw >= self.rho:
             return None
         if repeats(rollout.token_ids, window_tokens=self.repeat_window_tokens):
             return None
         if verdict.is_accepted:
             return MaskReason.TRUNCATED_CORRECT
-        return MaskReason.TRUNCATED_INCOMPLETE if program.is_incomplete else None
+        if program.is_incomplete:
+            return MaskReason.TRUNCATED_INCOMPLETE
+        return None
 
 
 class OwnMasking(_Mask):
@@ -116,7 +131,8 @@ class OwnMasking(_Mask):
 
     kind: Literal["own"]
     name: str = Field(min_length=1)
-    """path/to/file.py:function of (rollout, program, verdict, draw); it returns why a rollout is masked, or None."""
+    """path/to/file.py:function of (rollout, program, verdict, draw); it returns why a rollout is
+    masked, or None."""
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of the function."""
 
@@ -128,17 +144,22 @@ class OwnMasking(_Mask):
     def why_masked(
         self, rollout: Rollout, program: Program, verdict: Verdict, *, draw: float
     ) -> str | None:
-        """Return the reason that the function returns (its own name for True), or None if it returns none.
+        """Return the reason that the function returns, or None if it returns none.
+
+        For True it is the function's own name.
 
         Raises:
             ConfigError: the function failed, or returned something else; with its location.
         """
         reason = self.extension(rollout, program, verdict, draw)
+        # A slip such as a number would mask nothing, silently.
         if reason is not None and not isinstance(reason, str | bool):
             raise self.extension.fault(
                 f"returned {reason!r:.80}; return why it is masked, True, or None"
             )
-        return (self.extension.label if reason is True else reason) or None
+        if reason is True:
+            return self.extension.label
+        return reason or None
 
 
 class SoftPenalty(TruncationRule):
@@ -146,10 +167,12 @@ class SoftPenalty(TruncationRule):
 
     kind: Literal["soft_penalty"]
     window_tokens: int = Field(ge=1)
-    """L_cache: the last tokens before the limit, over which the penalty grows (DAPO: 4096 of 20480)."""
+    """L_cache: the last tokens before the limit, over which the penalty grows (DAPO: 4096 of
+    20480)."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
         """Return R_length(o) = min(0, (L_max - L_cache) - |o|) / L_cache (arXiv 2503.14476)."""
+        # Up to here a response costs nothing.
         free_tokens = max_response_tokens - self.window_tokens
         return min(0, free_tokens - len(rollout.token_ids)) / self.window_tokens
 
@@ -159,13 +182,21 @@ class StopProperly(TruncationRule):
 
     kind: Literal["stop_properly"]
     factor: float = Field(default=0.0, ge=0, le=1)
-    """Factor on the reward: with 0 a truncated response gets nothing even if its program is right."""
+    """Factor on the reward: with 0 a truncated response gets nothing even if its program is
+    right."""
     penalty: float = Field(default=0.0, ge=0, le=1)
-    """Amount to subtract from the reward as well: a factor cannot lower the reward 0 of a wrong program."""
+    """Amount to subtract from the reward as well: a factor cannot lower the reward 0 of a wrong
+    program."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
-        """Return (factor - 1) max(reward, 0) - penalty, to be added to a truncated response's reward; 0 for others."""
-        return (self.factor - 1) * max(reward, 0.0) - self.penalty if rollout.is_truncated else 0.0
+        """Return (factor - 1) max(reward, 0) - penalty of a truncated response; 0 of others.
+
+        It is added to the reward.
+        """
+        if not rollout.is_truncated:
+            return 0.0
+        # A negative reward is not raised by a small factor.
+        return (self.factor - 1) * max(reward, 0.0) - self.penalty
 
 
 Masking = Annotated[
@@ -176,7 +207,11 @@ Masking = Annotated[
 
 
 def repeats(token_ids: Sequence[int], *, window_tokens: int) -> bool:
-    """Return whether a response repeats itself at its end: its last m tokens equal the m before them (paper)."""
+    """Return whether a response repeats itself at its end (paper).
+
+    Its last m tokens equal the m before them.
+    """
+    # Too short to hold anything twice.
     if len(token_ids) < 2 * window_tokens:
         return False
     return token_ids[-window_tokens:] == token_ids[-2 * window_tokens : -window_tokens]
@@ -184,5 +219,6 @@ def repeats(token_ids: Sequence[int], *, window_tokens: int) -> bool:
 
 def draw_uniform(*, seed: int, step: int, problem_id: str, sample_index: int) -> float:
     """Return a pseudo-random number in [0, 1): a hash of the arguments."""
+    # The separator keeps (1, 23) apart from (12, 3).
     key = f"{seed}\0{step}\0{problem_id}\0{sample_index}".encode()
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "big") / 2**64

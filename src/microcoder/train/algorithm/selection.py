@@ -1,17 +1,22 @@
-"""Which problems a step learns from: those that differ most, chosen before (active) or after sampling (dynamic).
+"""Which problems a step learns from: those whose samples differ most.
 
-Active sampling: a group teaches only if its rewards differ, which is likeliest at a pass rate of one half. Each problem
-has a posterior of its pass rate, Beta(1 + solved, 1 + failed), in which a sample that is 20 steps old counts half: the
-policy has changed since. Each step draws a rate from each posterior (Thompson sampling) and samples the problems whose
-draw is nearest to one half. So problems that were never sampled, or long ago, are sampled now and then.
+They are chosen before sampling (active), or after it (dynamic).
 
-Dynamic filtering: problems that all samples solve, or none, are replaced by others before the update.
+Active sampling: a group teaches only if its rewards differ, which is likeliest at a pass rate of
+one half. Each problem has a posterior of its pass rate, Beta(1 + solved, 1 + failed), in which a
+sample that is 20 steps old counts half: the policy has changed since. Each step draws a rate from
+each posterior (Thompson sampling) and samples the problems whose draw is nearest to one half. So
+problems that were never sampled, or long ago, are sampled now and then.
+
+Dynamic filtering: problems that all samples solve, or none, are replaced by others before the
+update.
 
     0 < |{ o_i : o_i is correct }| < G          (DAPO, arXiv 2503.14476, equation 11)
 
-Such a group's advantages are all zero, so a step full of them learns nothing. Other problems are sampled instead until
-every group is mixed, or a limit of rounds is reached; groups that are still flat stay, and count in
-`zero_variance_share`. A group is mixed by correctness, as in the equation, or, where a recipe asks for it, by reward.
+Such a group's advantages are all zero, so a step full of them learns nothing. Other problems are
+sampled instead until every group is mixed, or a limit of rounds is reached; groups that are still
+flat stay, and count in `zero_variance_share`. A group is mixed by correctness, as in the equation,
+or, where a recipe asks for it, by reward.
 """
 
 import random
@@ -43,21 +48,25 @@ def count_passes(rows: Iterable[Mapping[str, Any]], *, step: int) -> list[PassCo
     """Return the counts of a step's rollout rows, by problem; unscored samples are left out."""
     solved: dict[str, list[bool]] = defaultdict(list)
     for row in rows:
+        # A fault of the machine says nothing about the problem.
         if row["verdict"] != Outcome.SANDBOX_FAULT:
             solved[row["problem_id"]].append(row["verdict"] == Outcome.ACCEPTED)
-    return [
-        PassCount(step, name, sum(known), len(known) - sum(known))
-        for name, known in sorted(solved.items())
-    ]
+    counts = []
+    for problem_id, verdicts in sorted(solved.items()):
+        num_solved = sum(verdicts)
+        counts.append(PassCount(step, problem_id, num_solved, len(verdicts) - num_solved))
+    return counts
 
 
 def choose_problems(
     problem_ids: Sequence[str], counts: Iterable[PassCount], *, number: int, seed: int, step: int
 ) -> list[str]:
-    """Return the problems that a step samples, each once: those whose drawn pass rate is nearest to one half.
+    """Return the problems that a step samples, each once.
 
-    A pure function of its arguments, whatever the order of the problems, so that every engine and every resumed run
-    samples the same.
+    They are those whose drawn pass rate is nearest to one half.
+
+    A pure function of its arguments, whatever the order of the problems, so that every engine and
+    every resumed run samples the same.
 
     Args:
         problem_ids: all training problems.
@@ -69,15 +78,17 @@ def choose_problems(
     solved: dict[str, float] = defaultdict(float)
     failed: dict[str, float] = defaultdict(float)
     for count in counts:
+        # Old samples are of another policy.
         weight = 0.5 ** ((step - count.step) / HALF_LIFE_STEPS)
         solved[count.problem_id] += weight * count.solved
         failed[count.problem_id] += weight * count.failed
 
     def distance(problem_id: str) -> tuple[float, str]:
-        draw = random.Random(f"active-{seed}-{step}-{problem_id}")
-        return abs(
-            draw.betavariate(1 + solved[problem_id], 1 + failed[problem_id]) - 0.5
-        ), problem_id
+        # A generator for each problem, so that their order changes nothing.
+        source = random.Random(f"active-{seed}-{step}-{problem_id}")
+        rate = source.betavariate(1 + solved[problem_id], 1 + failed[problem_id])
+        # The id makes the order of equal distances a fixed one.
+        return abs(rate - 0.5), problem_id
 
     return sorted(problem_ids, key=distance)[:number]
 
@@ -100,7 +111,10 @@ def is_mixed(scored_G: Sequence[ScoredRollout]) -> bool:
 
 
 def differs_in_reward(scored_G: Sequence[ScoredRollout]) -> bool:
-    """Return whether a group's scored members differ in their rewards; a length penalty does not count."""
+    """Return whether a group's scored members differ in their rewards.
+
+    A length penalty does not count.
+    """
     # Rounded: what was added and is taken away leaves the last bits different.
     bare = [
         round(sample.reward - sample.length_penalty, 9)
@@ -124,9 +138,21 @@ def order_spares(
 
     A pure function of its arguments, so that a resumed run samples the same.
     """
+    # A problem twice in a step would be two groups with one baseline each.
     spares = [problem_id for problem_id in problem_ids if problem_id not in asked]
     random.Random(f"spares-{seed}-{step}").shuffle(spares)
     return spares
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    """The training processes that share a step; by default there is one."""
+
+    index: int = 0
+    """Index of this process."""
+    count: int = 1
+    gather: Callable[[list[Any]], list[Any]] = list
+    """Joins the lists of all processes."""
 
 
 def sample_mixed_groups(
@@ -138,13 +164,12 @@ def sample_mixed_groups(
     max_rounds: int = 3,
     seed: int,
     step: int,
-    process: int = 0,
-    num_processes: int = 1,
-    gather: Callable[[list[Any]], list[Any]] = list,
+    processes: Processes = Processes(),
 ) -> tuple[list[GroupT], list[GroupT]]:
-    """Sample problems, and replacements for groups that teach nothing; return the step's groups and the dropped ones.
+    """Sample problems, and replacements for groups that teach nothing.
 
-    Every process calls `sample` equally often and with equally many problems: sampling is a collective operation.
+    Returns the step's groups and the dropped ones. Every process calls `sample` equally often and
+    with equally many problems: sampling is a collective operation.
 
     Args:
         sample: samples and scores the groups of some problems.
@@ -154,22 +179,26 @@ def sample_mixed_groups(
         max_rounds: calls of `sample`, at most: each takes as long as the longest response.
         seed: the run's seed.
         step: the training step, from 1.
-        process: index of this process.
-        num_processes: how many there are.
-        gather: joins the lists of all processes.
+        processes: those that share the step.
     """
     groups = sample(problem_ids)
     left_out: list[GroupT] = []
-    spares = order_spares(all_ids, asked=set(gather(list(problem_ids))), seed=seed, step=step)
+    asked = set(processes.gather(list(problem_ids)))
+    spares = order_spares(all_ids, asked=asked, seed=seed, step=step)
+    # The first round is done.
     for _ in range(max_rounds - 1):
         flat = [index for index, group in enumerate(groups) if not keeps(group.scored)]
-        number = min(max(gather([len(flat)])), len(spares) // num_processes)
+        # As many as the process that needs the most, since all sample together.
+        number = min(max(processes.gather([len(flat)])), len(spares) // processes.count)
         if not number:
             break
-        fresh = sample(spares[process * number : (process + 1) * number])
-        del spares[: number * num_processes]
+        first = processes.index * number
+        fresh = sample(spares[first : first + number])
+        # All processes have taken theirs: the lists stay equal.
+        del spares[: number * processes.count]
         mixed = [group for group in fresh if keeps(group.scored)]
         left_out += [group for group in fresh if not keeps(group.scored)]
+        # More than were needed here: other processes needed them.
         left_out += mixed[len(flat) :]
         for index, group in zip(flat, mixed, strict=False):
             left_out.append(groups[index])

@@ -31,6 +31,7 @@ class SandboxConfig(SandboxOptions):
     @classmethod
     def _know_languages(cls, value: tuple[Path, ...]) -> tuple[Path, ...]:
         for path in value:
+            # A run's checks, its judge and its processes must all know them.
             add_language(path)
         return value
 
@@ -41,28 +42,34 @@ class EvaluatorConfig(SandboxConfig):
     backend: Literal["process", "ray"] | tuple[Annotated[str, Field(pattern="^https?://")], ...] = (
         "process"
     )
-    """Where programs run: sandboxes of this process, every node of the Ray cluster (`ray`), or `microcoder serve` at an
-    address such as http://127.0.0.1:8077, or at several, balanced by load; one that is down is skipped until it is
-    back. A token, if required, is read from MICROCODER_JUDGE_TOKEN."""
+    """Where programs run: sandboxes of this process, every node of the Ray cluster (`ray`), or
+    `microcoder serve` at an address such as http://127.0.0.1:8077, or at several, balanced by load;
+    one that is down is skipped until it is back. A token, if required, is read from
+    MICROCODER_JUDGE_TOKEN."""
     comparison: OutputComparison = "robust"
-    """How training answers are compared: by each problem's checker or, for ablation, `strict`: exact text, nearly as in
-    LiveCodeBench, for problems without a checker program."""
+    """How training answers are compared: by each problem's checker or, for ablation, `strict`:
+    exact text, nearly as in LiveCodeBench, for problems without a checker program."""
 
     def _contradictions(self) -> Iterator[str]:
         if not self.backend:
             yield "backend names no address of a service; name one, or leave it out"
-        if isinstance(self.backend, tuple) and (
-            self.workers is not None or self.nice or self.unsafe
-        ):
-            yield "workers, nice and unsafe are those of the service that backend names; leave them out"
+        # Options of sandboxes that this process does not start.
+        is_service = isinstance(self.backend, tuple)
+        has_options = self.workers is not None or bool(self.nice or self.unsafe)
+        if is_service and has_options:
+            yield (
+                "workers, nice and unsafe are those of the service that backend names; leave them "
+                "out"
+            )
 
 
 class PromptConfig(Config):
     """How prompts are made of problems."""
 
     style: str = Field(default="instruct", min_length=1)
-    """`instruct`: the statement and the answer's format; `bare`: the statement alone; `template`: `options.text`, with
-    {statement} and {instruction} filled in; or your own function: path/to/file.py:function."""
+    """`instruct`: the statement and the answer's format; `bare`: the statement alone; `template`:
+    `options.text`, with {statement} and {instruction} filled in; or your own function:
+    path/to/file.py:function."""
     options: dict[str, Any] = Field(default={})
     """Options of the style: `text` of `template`, keyword-only parameters of your own function."""
     system: str | None = None
@@ -71,6 +78,9 @@ class PromptConfig(Config):
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
-def build_asker(config: PromptConfig, *, style: str | None = None) -> Asker:
-    """Return the function that makes prompts of problems by a `[prompt]` table; `style` overrides the table's."""
+def make_prompt_builder(config: PromptConfig, *, style: str | None = None) -> Asker:
+    """Return the function that makes prompts of problems by a `[prompt]` table.
+
+    `style` overrides the table's.
+    """
     return load_asker(style or config.style, config.options, system=config.system)

@@ -1,11 +1,13 @@
-"""The training recipe: model, problems, prompts, rewards, batches, optimizer, when to evaluate and to save.
+"""The training recipe: one table for each part of a run, with its defaults.
 
-Defaults are the published recipe (paper, section 5) where it gives a value, and otherwise DAPO's or ours:
-docs/paper.md lists which. Recipes count batches in problems, engines in rollouts: `cut_batches` converts,
-`describe_batches` shows both.
+The parts are model, problems, prompts, rewards, batches, optimizer, evaluations and checkpoints.
+
+Defaults are the published recipe (paper, section 5) where it gives a value, and otherwise DAPO's or
+ours: docs/paper.md lists which. Recipes count batches in problems, engines in rollouts:
+`cut_batches` converts, `describe_batches` shows both.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -23,19 +25,16 @@ from microcoder.train.algorithm.config import AlgorithmConfig, ClippedLoss
 from microcoder.train.algorithm.masking import ConditionalMasking, SoftPenalty
 from microcoder.train.algorithm.sampling import RolloutConfig, StagedTemperature, VllmConfig
 from microcoder.train.recipe.judge import EvaluatorConfig, PromptConfig
+from microcoder.train.recipe.refused import REFUSED_OF_TRL, TRUNCATES_SAMPLING
 
 WEIGHT_BYTES = {"float32": 4, "bfloat16": 2}
 """Bytes per weight, by `dtype`."""
-
-
-MICRO_HEADS, MICRO_INTERMEDIATE_SIZE = 4, 256
-"""Heads and width of the MLPs of the micro lab's models, whatever else their size."""
-
-
+MICRO_HEADS = 4
+"""Heads of the micro lab's models, whatever else their size."""
+MICRO_INTERMEDIATE_SIZE = 256
+"""Width of the MLPs of the micro lab's models, whatever else their size."""
 MICRO_CONTEXT_TOKENS = 1024
 """Context of the micro lab's models: prompt and response together."""
-
-
 NumberFormat = Literal["float32", "bfloat16"]
 
 
@@ -51,6 +50,7 @@ def choose_dtype(asked: Literal["auto", "float32", "bfloat16"], *, on_gpu: bool)
 class WarmStartConfig(Config):
     """Size and supervised training of the micro lab's starting model."""
 
+    # A head's size must be even: rotary positions turn pairs.
     hidden_size: int = Field(default=128, ge=8, multiple_of=2 * MICRO_HEADS)
     num_layers: int = Field(default=2, ge=1)
     vocab_size: int = Field(default=1024, ge=300)
@@ -64,14 +64,17 @@ class WarmStartConfig(Config):
 
 
 class MicroModel(Config):
-    """The tiny Qwen3 of the micro lab: built on first use, cached in .cache/microcoder, deterministic from its seed."""
+    """The micro lab's tiny Qwen3: built on first use from its seed, kept in .cache/microcoder."""
 
     kind: Literal["micro"]
     warm_start: WarmStartConfig = WarmStartConfig()
 
 
 class LoraAdapter(Config):
-    """Train low-rank adapters of all linear layers but the output layer, instead of all weights; by PEFT's names."""
+    """Low-rank adapters, trained instead of all weights; by PEFT's names.
+
+    All linear layers have one but the output layer.
+    """
 
     rank: int = Field(default=16, ge=1)
     alpha: int = Field(default=32, ge=1)
@@ -87,15 +90,16 @@ class HuggingFaceModel(Config):
     revision: str | None = None
     """Commit, tag or branch of a hub id."""
     dtype: Literal["float32", "bfloat16"] = "float32"
-    """Precision of weights and optimizer state. Keep float32 for full training: these are the master weights of mixed
-    precision; in bfloat16 an update below 1/256 of a weight is lost, as most are at rate 1e-6.
-    With LoRA, bfloat16 halves the memory of the frozen weights; adapters and their optimizer stay in float32."""
+    """Precision of weights and optimizer state. Keep float32 for full training: these are the
+    master weights of mixed precision; in bfloat16 an update below 1/256 of a weight is lost, as
+    most are at rate 1e-6. With LoRA, bfloat16 halves the memory of the frozen weights; adapters and
+    their optimizer stay in float32."""
     compute_dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision of matrix products; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The manifest records
-    which (`machine.compute_dtype`)."""
+    """Precision of matrix products; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The
+    manifest records which (`machine.compute_dtype`)."""
     attn_implementation: str | None = Field(default=None, min_length=1)
-    """Attention by transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on a GPU), or a kernel
-    of the hub; None: the engine's own choice."""
+    """Attention by transformers' names: `sdpa`, `eager`, `flash_attention_2` (needs flash_attn, on
+    a GPU), or a kernel of the hub; None: the engine's own choice."""
     gradient_checkpointing: bool = True
     lora: LoraAdapter | None = None
 
@@ -122,15 +126,18 @@ class OptimizerConfig(Config):
 
     def moment_bytes(self, weight_bytes: int) -> float:
         """Return the bytes of optimizer state per parameter."""
-        return 2.1 if self.name == "adamw_8bit" else 2 * weight_bytes
+        if self.name == "adamw_8bit":
+            # Two moments of a byte each, and a scale for each block.
+            return 2.1
+        return 2 * weight_bytes
 
 
 def require_optimizer(optimizer: OptimizerConfig) -> None:
     """Raise ConfigError if the optimizer needs a package that is not installed."""
     if optimizer.name == "adamw_8bit" and find_spec("bitsandbytes") is None:
         raise ConfigError(
-            'optimizer.name = "adamw_8bit" needs bitsandbytes, which is not installed; type: pip install bitsandbytes, '
-            "or leave optimizer.name out"
+            'optimizer.name = "adamw_8bit" needs bitsandbytes, which is not installed; type: pip '
+            "install bitsandbytes, or leave optimizer.name out"
         )
 
 
@@ -142,7 +149,8 @@ class MicroProblems(Config):
     num_heldout: int = Field(default=120, ge=1)
     tiers: tuple[Literal["easy", "medium", "hard"], ...] = ("easy", "medium", "hard")
     heldout_tiers: tuple[Literal["easy", "medium", "hard"], ...] | None = None
-    """Tiers of the held-out problems; None: `tiers`. Set it to compare mixtures on the same problems."""
+    """Tiers of the held-out problems; None: `tiers`. Set it to compare mixtures on the same
+    problems."""
     styles: tuple[Literal["stdin", "function"], ...] = ("stdin", "function")
     seed: int = 0
 
@@ -153,7 +161,8 @@ class ProblemFiles(Config):
     kind: Literal["files"]
     train: Path
     heldout: Path
-    """Held-out problems; also LiveCodeBench as published: one of its files, or their folder (all problems)."""
+    """Held-out problems; also LiveCodeBench as published: one of its files, or their folder (all
+    problems)."""
 
 
 class HubProblems(Config):
@@ -172,19 +181,26 @@ class HubProblems(Config):
     heldout_split: str | None = None
     """Held-out split of the dataset; or set `heldout`."""
     heldout: Path | None = None
-    """Held-out problems: a problem file, a finished corpus or LiveCodeBench; or set `heldout_split`."""
+    """Held-out problems: a problem file, a finished corpus or LiveCodeBench; or set
+    `heldout_split`."""
 
     def _contradictions(self) -> Iterator[str]:
+        # Without held-out problems nothing would be measured, and with two sets nobody knew of
+        # which.
         if (self.heldout is None) == (self.heldout_split is None):
-            yield "set exactly one of problems.heldout (a file) and problems.heldout_split (such as test)"
+            yield (
+                "set exactly one of problems.heldout (a file) and problems.heldout_split (such as "
+                "test)"
+            )
 
 
 class RewardConfig(Config):
     """One reward of the list `[[rewards]]`, whose weighted sum is the reward of a response."""
 
     name: str = Field(min_length=1)
-    """`all_tests` (1 when every test passed, else 0: the paper's), `fraction` (of the tests), `format` (1 when the
-    response ended by itself and holds a whole code block), or your own: path/to/file.py:function."""
+    """`all_tests` (1 when every test passed, else 0: the paper's), `fraction` (of the tests),
+    `format` (1 when the response ended by itself and holds a whole code block), or your own:
+    path/to/file.py:function."""
     weight: float = Field(default=1.0, allow_inf_nan=False)
     """Factor on this reward in the sum; negative for a penalty."""
     options: dict[str, Any] = Field(default={})
@@ -200,8 +216,8 @@ class ExtractorConfig(Config):
     """Extraction of programs from responses."""
 
     name: str = Field(default=DEFAULT, min_length=1)
-    """`last_code_block`: the last whole program in a closed code block outside of thinking, tagged or not
-    (docs/judging.md); or your own: path/to/file.py:function."""
+    """`last_code_block`: the last whole program in a closed code block outside of thinking, tagged
+    or not (docs/judging.md); or your own: path/to/file.py:function."""
     options: dict[str, Any] = Field(default={})
     """Keyword-only parameters of your own function."""
 
@@ -217,14 +233,18 @@ class BatchConfig(Config):
     train_batch_size: int = Field(default=64, ge=1)
     """Problems sampled in one step."""
     ppo_mini_batch_size: int = Field(default=32, ge=1)
-    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step. The paper does not give
-    it. It is at most 32: section 7.1 keeps it constant, and figure 8 shows train_batch_size 32, 64 and 128. With one
-    update a step every ratio is 1, and no clip can act."""
+    """Problems per parameter update; train_batch_size / ppo_mini_batch_size updates per step. The
+    paper does not give it. It is at most 32: section 7.1 keeps it constant, and figure 8 shows
+    train_batch_size 32, 64 and 128. With one update a step every ratio is 1, and no clip can
+    act."""
     micro_batch_rollouts: int = Field(default=8, ge=1)
-    """Rollouts per forward and backward pass on one device; bounds memory, does not change results."""
+    """Rollouts per forward and backward pass on one device; bounds memory, does not change
+    results."""
 
     def _contradictions(self) -> Iterator[str]:
-        step, update = self.train_batch_size, self.ppo_mini_batch_size
+        step = self.train_batch_size
+        update = self.ppo_mini_batch_size
+        # Updates of unequal size would have unequal steps.
         if step % update:
             yield (
                 f"ppo_mini_batch_size={update} does not divide train_batch_size={step}; "
@@ -233,15 +253,18 @@ class BatchConfig(Config):
 
 
 class EvaluationConfig(Config):
-    """When and how accuracy on held-out problems is measured: before the first step, every few, after the last."""
+    """When and how accuracy on held-out problems is measured.
+
+    It is measured before the first step, every few steps, and after the last.
+    """
 
     every_steps: int = Field(default=20, ge=1)
     samples_per_problem: int = Field(default=4, ge=1)
     temperature: float = Field(default=1.0, gt=0, le=4)
     """Sampling temperature in evaluations; the default is ours, the paper gives none."""
     max_response_tokens: int | None = Field(default=None, ge=1)
-    """Length limit in evaluations; None: the run's last limit. In its Table 1 the paper trains at 4K tokens, and tests
-    at 4K and at 8K."""
+    """Length limit in evaluations; None: the run's last limit. In its Table 1 the paper trains at
+    4K tokens, and tests at 4K and at 8K."""
     seed: int = 1_000_003
 
 
@@ -257,34 +280,6 @@ class CheckpointConfig(Config):
     """Number of latest checkpoints to keep."""
 
 
-_TRL_NAMES = """
-    adam_beta2 beta bf16 fp16 chat_template_kwargs epsilon epsilon_high loss_type importance_sampling_level
-    sapo_temperature_neg sapo_temperature_pos scale_rewards use_bias_correction_kl mask_truncated_completions
-    multi_objective_aggregation reward_weights generation_batch_size gradient_accumulation_steps num_iterations
-    per_device_train_batch_size per_device_eval_batch_size steps_per_generation auto_find_batch_size
-    dataloader_drop_last dataloader_pin_memory gradient_checkpointing model_init_kwargs use_cpu
-    learning_rate lr_scheduler_type lr_scheduler_kwargs warmup_steps warmup_ratio max_grad_norm optim weight_decay
-    max_steps num_train_epochs seed data_seed full_determinism shuffle_dataset train_sampling_strategy
-    max_completion_length num_generations num_generations_eval temperature
-    max_tool_calling_iterations use_transformers_continuous_batching transformers_continuous_batching_config
-    use_vllm vllm_enable_sleep_mode vllm_gpu_memory_utilization vllm_importance_sampling_cap
-    vllm_importance_sampling_clip_max vllm_importance_sampling_clip_min vllm_importance_sampling_correction
-    vllm_importance_sampling_mode vllm_max_model_length vllm_mode vllm_server_base_url vllm_server_host
-    vllm_server_port vllm_server_timeout vllm_tensor_parallel_size
-    do_eval do_predict do_train eval_accumulation_steps eval_delay eval_do_concat_batches eval_on_start eval_steps
-    eval_strategy include_for_metrics greater_is_better load_best_model_at_end metric_for_best_model
-    disable_tqdm log_completions log_completions_hub_repo logging_first_step logging_strategy logging_steps
-    num_completions_to_print remove_unused_columns output_dir
-    ignore_data_skip restore_callback_states_from_checkpoint resume_from_checkpoint save_on_each_node
-    save_only_model save_steps save_strategy save_total_limit
-    push_to_hub hub_model_id hub_strategy hub_token hub_private_repo hub_always_push hub_revision
-"""
-_TRUNCATES_SAMPLING = ("top_k", "top_p", "min_p", "repetition_penalty")
-REFUSED_OF_TRL = frozenset([*_TRL_NAMES.split(), *_TRUNCATES_SAMPLING])
-"""TRL's options that the recipe has keys for, that our own sampling, batches, checkpoints or metrics replace, or that
-would make the sampled distribution another than the one that ratios are taken under."""
-
-
 class TrainConfig(Config):
     """The complete recipe of a training run."""
 
@@ -292,10 +287,12 @@ class TrainConfig(Config):
     """`trl`: this machine, or several under `accelerate launch`; `verl`: a Ray cluster."""
     seed: int = Field(default=0, ge=0)
     cpu_threads: int | None = Field(default=None, ge=1)
-    """Torch threads of a training process; None: from the environment. Fix them for bit-identical runs."""
+    """Torch threads of a training process; None: from the environment. Fix them for bit-identical
+    runs."""
     num_steps: int = Field(default=300, ge=1)
-    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates. The default is ours: the
-    paper speaks of 300 steps where it compares data sets (section 1.3), and gives none for its algorithms."""
+    """Sampling rounds, each with train_batch_size / ppo_mini_batch_size parameter updates. The
+    default is ours: the paper speaks of 300 steps where it compares data sets (section 1.3), and
+    gives none for its algorithms."""
     prompt: PromptConfig = PromptConfig()
     extractor: ExtractorConfig = ExtractorConfig()
     model: Annotated[MicroModel | HuggingFaceModel, Field(discriminator="kind")]
@@ -312,86 +309,117 @@ class TrainConfig(Config):
     verl: Annotated[Mapping[str, Any], AfterValidator(flatten)] = Field(
         default={}, validate_default=True
     )
-    """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" = true`; those that
-    the recipe decides are refused."""
+    """verl's own options by verl's names: `"actor_rollout_ref.actor.fsdp_config.param_offload" =
+    true`; those that the recipe decides are refused."""
 
     trl: Mapping[str, Any] = Field(default={}, validate_default=True)
-    """TRL's own options by TRL's names: `disable_dropout = true`; those that the recipe decides are refused."""
+    """TRL's own options by TRL's names: `disable_dropout = true`; those that the recipe decides are
+    refused."""
 
     @field_validator("trl")
     @classmethod
     def _options_are_trls_to_decide(cls, options: Mapping[str, Any]) -> dict[str, Any]:
-        if refused := [name for name in options if name in REFUSED_OF_TRL]:
-            if (name := refused[0]) in _TRUNCATES_SAMPLING:
-                raise ValueError(
-                    f"[trl] {name} would sample from another policy than is trained; leave it out"
-                )
+        refused = [name for name in options if name in REFUSED_OF_TRL]
+        # Ratios are taken between policies: what truncates sampling makes another one.
+        if refused and refused[0] in TRUNCATES_SAMPLING:
             raise ValueError(
-                f"[trl] {name} is the recipe's to decide; look for its key in docs/reference.md"
+                f"[trl] {refused[0]} would sample from another policy than is trained; leave it out"
+            )
+        if refused:
+            raise ValueError(
+                f"[trl] {refused[0]} is the recipe's to decide; look for its key in "
+                "docs/reference.md"
             )
         return dict(options)
 
     @property
     def weights(self) -> HuggingFaceModel:
-        """Precision, adapters and gradient checkpointing of the model; the micro model's `path` is a placeholder."""
+        """Precision, adapters and gradient checkpointing of the model.
+
+        The micro model's `path` is a placeholder.
+        """
         return self.model if isinstance(self.model, HuggingFaceModel) else MICRO_WEIGHTS
 
     def _contradictions(self) -> Iterator[str]:
-        yield from self._of_the_other_engine()
+        # A key that is ignored would be a recipe that says something else than it does.
+        yield from self._find_foreign_keys()
         if not self.rewards:
             yield 'rewards is empty; leave it out for the paper\'s, or use [{name = "all_tests"}]'
-        batch, problems, num_samples = self.batch, self.problems, self.rollout.num_samples
+        batch = self.batch
+        problems = self.problems
         if isinstance(problems, MicroProblems) and batch.train_batch_size > problems.num_train:
             yield (
                 f"batch.train_batch_size={batch.train_batch_size} is more than problems.num_train="
                 f"{problems.num_train}; lower the one or raise the other"
             )
-        loss, is_one_update = (
-            self.algorithm.loss,
-            batch.train_batch_size == batch.ppo_mini_batch_size,
-        )
-        if is_one_update and loss.rests_on_ratios and self.num_steps > 1:
-            plain = f".clip-high {loss.clip_low:g}" if isinstance(loss, ClippedLoss) else " grpo"
-            yield (
-                f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = ppo_mini_batch_size "
-                f"= {batch.train_batch_size}): every ratio is 1; try batch.ppo_mini_batch_size="
-                f"{largest_divisor(batch.train_batch_size, max(1, batch.train_batch_size // 2))}, or, where one update "
-                f"is meant, a loss that claims no more: --algorithm.loss{plain}"
-            )
-        rollouts, micro = batch.ppo_mini_batch_size * num_samples, batch.micro_batch_rollouts
+        yield from self._find_idle_loss()
+        num_samples = self.rollout.num_samples
+        rollouts = batch.ppo_mini_batch_size * num_samples
+        micro = batch.micro_batch_rollouts
+        # Gradients are summed over whole passes.
         if rollouts % micro:
             yield (
-                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an update "
-                f"(ppo_mini_batch_size {batch.ppo_mini_batch_size} x num_samples {num_samples}); "
-                f"try {largest_divisor(rollouts, micro)}"
+                f"batch.micro_batch_rollouts={micro} does not divide the {rollouts} rollouts of an "
+                f"update (ppo_mini_batch_size {batch.ppo_mini_batch_size} x num_samples "
+                f"{num_samples}); try {largest_divisor(rollouts, micro)}"
             )
-        penalty, tokens = self.algorithm.masking, self.rollout.max_response_tokens
+        penalty = self.algorithm.masking
+        tokens = self.rollout.max_response_tokens
         if isinstance(penalty, SoftPenalty) and penalty.window_tokens > tokens:
             yield (
                 f"algorithm.masking.window_tokens={penalty.window_tokens} is more than "
                 f"rollout.max_response_tokens={tokens}; try {max(1, tokens // 5)}"
             )
 
-    def _of_the_other_engine(self) -> Iterator[str]:
+    def _find_idle_loss(self) -> Iterator[str]:
+        """Yield why a loss that relies on ratios cannot act."""
+        loss = self.algorithm.loss
+        step = self.batch.train_batch_size
+        if step != self.batch.ppo_mini_batch_size:
+            return
+        if not loss.rests_on_ratios or self.num_steps == 1:
+            return
+        plain = " grpo"
+        if isinstance(loss, ClippedLoss):
+            plain = f".clip-high {loss.clip_low:g}"
+        # With two updates a step the second has ratios other than 1.
+        smaller = largest_divisor(step, max(1, step // 2))
+        yield (
+            f"algorithm.loss {loss.kind} cannot act with one update a step (train_batch_size = "
+            f"ppo_mini_batch_size = {step}): every ratio is 1; try "
+            f"batch.ppo_mini_batch_size={smaller}, or, where one update is meant, a loss that "
+            f"claims no more: --algorithm.loss{plain}"
+        )
+
+    def _find_foreign_keys(self) -> Iterator[str]:
+        """Yield the keys of the other engine, which this one would ignore."""
         if self.engine == "verl":
             if self.rollout.vllm != VllmConfig():
                 yield (
-                    "[rollout.vllm] is for engine trl; verl's servers take their options from [verl]: "
-                    '"actor_rollout_ref.rollout.gpu_memory_utilization", ".tensor_model_parallel_size", ...'
+                    "[rollout.vllm] is for engine trl; verl's servers take their options from "
+                    '[verl]: "actor_rollout_ref.rollout.gpu_memory_utilization", '
+                    '".tensor_model_parallel_size", ...'
                 )
             if self.trl:
-                yield f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use [verl]'
+                yield (
+                    f'engine = "verl" takes no trl.{next(iter(self.trl))}; leave it out, or use '
+                    "[verl]"
+                )
             return
-        foreign = [
-            *(f"verl.{name}" for name in self.verl),
-            *(['rollout.backend = "sglang"'] if self.rollout.backend == "sglang" else []),
-        ]
+        # The first of them is named: one is enough to see what is meant.
+        foreign = [f"verl.{name}" for name in self.verl]
+        if self.rollout.backend == "sglang":
+            foreign.append('rollout.backend = "sglang"')
         if foreign:
-            yield f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine verl'
+            yield (
+                f'engine = "{self.engine}" takes no {foreign[0]}; leave it out, or add --engine '
+                "verl"
+            )
         if self.evaluator.backend == "ray":
             yield (
-                f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" has not; add '
-                "--engine verl, or start `microcoder serve`, and name its address as the backend"
+                f'evaluator.backend = "ray" needs a Ray cluster, which engine = "{self.engine}" '
+                "has not; add --engine verl, or start `microcoder serve`, and name its address as "
+                "the backend"
             )
 
 
@@ -411,50 +439,59 @@ class Batches:
 
 
 def cut_batches(config: TrainConfig, *, num_processes: int) -> Batches:
-    """Return the split of a step into updates and micro batches; ConfigError if a size does not divide evenly."""
-    batch, num_samples = config.batch, config.rollout.num_samples
+    """Return the split of a step into updates and micro batches.
+
+    ConfigError if a size does not divide evenly.
+    """
+    batch = config.batch
+    num_samples = config.rollout.num_samples
+    # Each process samples the same number of problems.
     if batch.train_batch_size % num_processes:
         raise ConfigError(
-            f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} processes; "
-            f"use a multiple of {num_processes}"
+            f"batch.train_batch_size={batch.train_batch_size} cannot be shared by {num_processes} "
+            f"processes; use a multiple of {num_processes}"
         )
     rollouts_per_update = batch.ppo_mini_batch_size * num_samples
-    if rollouts_per_update % (batch.micro_batch_rollouts * num_processes):
+    rollouts_per_pass = batch.micro_batch_rollouts * num_processes
+    if rollouts_per_update % rollouts_per_pass:
         raise ConfigError(
             f"the {rollouts_per_update} rollouts of an update cannot be cut into micro batches of "
-            f"{batch.micro_batch_rollouts} on {num_processes} processes; lower batch.micro_batch_rollouts, or use a "
-            f"batch.ppo_mini_batch_size that is a multiple of {num_processes}"
+            f"{batch.micro_batch_rollouts} on {num_processes} processes; lower "
+            "batch.micro_batch_rollouts, or use a batch.ppo_mini_batch_size that is a multiple of "
+            f"{num_processes}"
         )
     return Batches(
         rollouts_per_step=batch.train_batch_size * num_samples,
         updates_per_step=batch.train_batch_size // batch.ppo_mini_batch_size,
         rollouts_per_update=rollouts_per_update,
-        gradient_accumulation_steps=rollouts_per_update
-        // (batch.micro_batch_rollouts * num_processes),
+        gradient_accumulation_steps=rollouts_per_update // rollouts_per_pass,
     )
 
 
 def count_verl_devices(config: TrainConfig) -> int:
-    """Return how many training processes verl starts: nodes times GPUs per node, by default 1 x 8."""
-    return int(config.verl.get("trainer.nnodes", 1)) * int(
-        config.verl.get("trainer.n_gpus_per_node", 8)
-    )
+    """Return how many training processes verl starts: nodes times GPUs per node."""
+    # verl's own defaults.
+    nodes = int(config.verl.get("trainer.nnodes", 1))
+    return nodes * int(config.verl.get("trainer.n_gpus_per_node", 8))
 
 
 def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
-    """Return lines: batch sizes in problems, rollouts and tokens, then the settings that have no effect."""
+    """Return lines on a step's batches, then the settings that have no effect.
+
+    Batch sizes are in problems, rollouts and tokens.
+    """
     cut = cut_batches(config, num_processes=num_processes)
-    batch, limit = config.batch, config.rollout.longest_response_tokens
-    on_each = "" if num_processes == 1 else f" on each of {num_processes} processes"
+    batch = config.batch
+    limit = config.rollout.longest_response_tokens
+    # Of one process; the others have as many.
+    passes = f"{cut.gradient_accumulation_steps} an update"
+    if num_processes > 1:
+        passes += f" on each of {num_processes} processes"
 
-    def row(name: str, problems: int | str, rollouts: int, what: str) -> str:
-        return f"{name:<10} {problems:>8} {rollouts:>8} {rollouts * limit:>12,}  {what}"
+    def row(name: str, problems: int | str, rollouts: int, meaning: str) -> str:
+        return f"{name:<10} {problems:>8} {rollouts:>8} {rollouts * limit:>12,}  {meaning}"
 
-    in_update, passes = (
-        f"{cut.updates_per_step} a step",
-        f"{cut.gradient_accumulation_steps} an update{on_each}",
-    )
-    return [
+    lines = [
         f"{'batches':<10} {'problems':>8} {'rollouts':>8} {'tokens <=':>12}",
         row(
             "a step",
@@ -466,54 +503,63 @@ def describe_batches(config: TrainConfig, *, num_processes: int) -> list[str]:
             "an update",
             batch.ppo_mini_batch_size,
             cut.rollouts_per_update,
-            f"{in_update} (ppo_mini_batch_size)",
+            f"{cut.updates_per_step} a step (ppo_mini_batch_size)",
         ),
         row("a pass", "", batch.micro_batch_rollouts, f"{passes} (micro_batch_rollouts)"),
-        *describe_filtering(config),
-        *(f"has no effect: {idea}" for idea in find_idle(config)),
     ]
+    lines += describe_filtering(config)
+    for setting in find_idle(config):
+        lines.append(f"has no effect: {setting}")
+    return lines
 
 
 def describe_filtering(config: TrainConfig) -> list[str]:
-    """Return the line that says which problems `algorithm.group_filtering` replaces; none where it is off."""
-    replaced = {
-        "none": None,
-        "dynamic": "all samples are right, or all wrong",
-        "dynamic_reward": "all samples have one reward",
-    }[config.algorithm.group_filtering]
-    if replaced is None:
-        return []
+    """Return the line on the problems that `algorithm.group_filtering` replaces, if it is on."""
+    match config.algorithm.group_filtering:
+        case "none":
+            return []
+        case "dynamic":
+            replaced = "all samples are right, or all wrong"
+        case "dynamic_reward":
+            replaced = "all samples have one reward"
     return [f"filtered   problems of which {replaced} are replaced, at most twice a step"]
 
 
 def find_idle(config: TrainConfig) -> list[str]:
-    """Return the settings of a recipe that cannot have an effect in its run, each with the reason and a remedy."""
-    loss, masking, last = config.algorithm.loss, config.algorithm.masking, config.num_steps
+    """Return the settings of a recipe that cannot have an effect in its run.
+
+    Each comes with the reason and a remedy.
+    """
+    loss = config.algorithm.loss
+    masking = config.algorithm.masking
     idle = []
     if config.batch.train_batch_size == config.batch.ppo_mini_batch_size:
-        what = "clip" if isinstance(loss, ClippedLoss) else "ratio"
+        # Losses without a clip weigh by the ratio itself.
+        part = "clip" if isinstance(loss, ClippedLoss) else "ratio"
         idle.append(
-            f"the {what} of loss {loss.kind}, with one update a step: every ratio is 1; "
+            f"the {part} of loss {loss.kind}, with one update a step: every ratio is 1; "
             f"try batch.ppo_mini_batch_size={max(1, config.batch.train_batch_size // 2)}"
         )
     if isinstance(masking, ConditionalMasking) and not masking.rho:
         idle.append("the mask, with algorithm.masking.rho = 0; try 0.1, or kind = none")
     longest = config.rollout.longest_response_tokens
+    # A response shorter than two windows cannot repeat.
     if isinstance(masking, ConditionalMasking) and longest < 2 * masking.repeat_window_tokens:
         idle.append(
-            f"the repeat check of the mask: it compares the last {masking.repeat_window_tokens} tokens with as many "
-            f"before them, and responses have at most {longest}; try algorithm.masking.repeat_window_tokens="
-            f"{max(1, longest // 4)}"
+            f"the repeat check of the mask: it compares the last {masking.repeat_window_tokens} "
+            f"tokens with as many before them, and responses have at most {longest}; try "
+            f"algorithm.masking.repeat_window_tokens={max(1, longest // 4)}"
         )
     temperature = config.rollout.temperature
-    stages = temperature.stages if isinstance(temperature, StagedTemperature) else ()
-    for key, begins in (
-        ("temperature.stages", [stage.from_step for stage in stages]),
-        ("length_stages", [stage.from_step for stage in config.rollout.length_stages]),
-    ):
-        idle += [
-            f"rollout.{key} from step {step}, after the last step {last}"
-            for step in begins
-            if step > last
-        ]
+    if isinstance(temperature, StagedTemperature):
+        steps = [stage.from_step for stage in temperature.stages]
+        idle += _find_late_stages("temperature.stages", steps, last_step=config.num_steps)
+    steps = [stage.from_step for stage in config.rollout.length_stages]
+    idle += _find_late_stages("length_stages", steps, last_step=config.num_steps)
     return idle
+
+
+def _find_late_stages(key: str, steps: Sequence[int], *, last_step: int) -> list[str]:
+    """Return the stages of [rollout] that would begin after the run has ended."""
+    late = [step for step in steps if step > last_step]
+    return [f"rollout.{key} from step {step}, after the last step {last_step}" for step in late]

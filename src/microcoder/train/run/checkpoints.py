@@ -1,10 +1,13 @@
-"""Checkpoints (Hugging Face folders, written atomically), observers and clocks of a run, and its Ctrl-C."""
+"""Checkpoints of a run, its observers and clocks, and its Ctrl-C.
+
+A checkpoint is a Hugging Face folder, written atomically.
+"""
 
 import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
@@ -19,10 +22,16 @@ from microcoder.train.runs import RunDirectory, steps_in
 
 
 class Observer:
-    """Receives the events of a run or an evaluation and ignores them; subclasses show them, and change no result."""
+    """Receives the events of a run or an evaluation and ignores them.
+
+    Subclasses show them, and change no result.
+    """
 
     def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
-        """Called as a phase begins; if `advance` counts its units of work, `done` of `total` are done already."""
+        """Called as a phase begins.
+
+        If `advance` counts its units of work, `done` of `total` are done already.
+        """
 
     def advance(self, label: str) -> None:
         """Called when one more unit of the phase's work is done; `label` is its kind."""
@@ -44,7 +53,10 @@ class Observer:
 
 
 class PhaseClock:
-    """Wall time by phase since the last reading; time outside any phase counts as `update`, the engine's own work."""
+    """Wall time by phase since the last reading.
+
+    Time outside any phase counts as `update`, the engine's own work.
+    """
 
     def __init__(self, observer: Observer) -> None:
         self._observer = observer
@@ -60,6 +72,7 @@ class PhaseClock:
             yield
         finally:
             self._seconds[name] = self._seconds.get(name, 0.0) + time.perf_counter() - start
+            # What follows is the engine's own work, until the next phase.
             self._observer.phase("update")
 
     def read(self) -> dict[str, float]:
@@ -71,34 +84,49 @@ class PhaseClock:
             "update": max(0.0, total - sum(self._seconds.values())),
             "total": total,
         }
-        self._seconds, self._since = {}, now
+        self._seconds = {}
+        self._since = now
         return {name: round(value, 4) for name, value in seconds.items()}
 
 
 class RunClock:
-    """Wall and CPU seconds of a run, earlier attempts included; steps lost to a kill do not count."""
+    """Wall and CPU seconds of a run, earlier attempts included.
+
+    Steps lost to a kill do not count.
+    """
 
     def __init__(self, *, wall_seconds: float = 0.0, cpu_seconds: float = 0.0) -> None:
-        self._wall_before, self._cpu_before = wall_seconds, cpu_seconds
-        self._wall_start, self._cpu_start = time.perf_counter(), sum(os.times()[:4])
+        self._wall_before = wall_seconds
+        self._cpu_before = cpu_seconds
+        self._wall_start = time.perf_counter()
+        self._cpu_start = _read_cpu_seconds()
 
     def read(self) -> dict[str, float]:
         """Return `wall_seconds` and `cpu_seconds` up to now; ended child processes are counted."""
-        return {
-            "wall_seconds": round(self._wall_before + time.perf_counter() - self._wall_start, 3),
-            "cpu_seconds": round(self._cpu_before + sum(os.times()[:4]) - self._cpu_start, 3),
-        }
+        wall_seconds = self._wall_before + time.perf_counter() - self._wall_start
+        cpu_seconds = self._cpu_before + _read_cpu_seconds() - self._cpu_start
+        return {"wall_seconds": round(wall_seconds, 3), "cpu_seconds": round(cpu_seconds, 3)}
+
+
+def _read_cpu_seconds() -> float:
+    """Return the CPU seconds of this process and its ended children, in user and system mode."""
+    times = os.times()
+    return sum((times.user, times.system, times.children_user, times.children_system))
 
 
 @contextmanager
 def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[None]:
-    """Within the body, let Ctrl-C call `ask`, to stop after the step; if it returns False, stop at once."""
+    """Within the body, let Ctrl-C call `ask`, to stop after the step.
+
+    If `ask` returns False, the run stops at once.
+    """
 
     def request(signum: int, frame: FrameType | None) -> None:
         if not ask():
             raise KeyboardInterrupt
         observer.note("stopping after this step; press Ctrl-C again to stop at once")
 
+    # Python's own handler would interrupt in the middle of an update.
     before = signal.signal(signal.SIGINT, request)
     try:
         yield
@@ -109,7 +137,11 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 STATE_FILE = "microcoder.json"
 """File in a checkpoint, beside the engine's state, with the step and the run's clock."""
 _WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-_IS_GGUF = "is GGUF, llama.cpp's format, which is not read here; use the safetensors files that it was made of"
+"""Patterns of the files that hold weights."""
+_IS_GGUF = (
+    "is GGUF, llama.cpp's format, which is not read here; use the safetensors files that it was "
+    "made of"
+)
 _MODEL_FILES = (
     "*.safetensors",
     "*.safetensors.index.json",
@@ -119,53 +151,74 @@ _MODEL_FILES = (
     "*.txt",
     "*.model",
 )
+"""Patterns of the files of a model, among those of an engine's checkpoint."""
+_NOT_OF_MODEL = ("trainer_state.json", STATE_FILE)
+"""Files that match the patterns, and hold the run's state."""
 
 
 def model_folder(name: str) -> Path | None:
     """Return the local folder of a model name; None for a Hub id."""
-    is_folder = Path(name).exists() or name.startswith((".", "/", "~")) or name.count("/") > 1
-    return Path(name).expanduser() if is_folder else None
+    # An id of the Hub is a name, or owner/name; a path may be mistyped, and is one still.
+    looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
+    if Path(name).exists() or looks_like_path:
+        return Path(name).expanduser()
+    return None
 
 
 def check_model_folder(path: Path) -> None:
-    """Raise DataError unless a folder holds the whole files of a causal language model and its tokenizer."""
+    """Raise DataError unless a folder holds a causal language model and its tokenizer, whole."""
+    # Often the file that a user has: it is named, since it looks like a model.
     if path.name.endswith(".gguf"):
         raise DataError(f"model {path} {_IS_GGUF}")
     if not path.is_dir():
         raise DataError(
-            f"model {path} is no folder here; use a checkpoint folder or a hub id such as Qwen/Qwen3-4B"
+            f"model {path} is no folder here; use a checkpoint folder or a hub id such as "
+            "Qwen/Qwen3-4B"
         )
+    # PEFT writes such a folder; it needs the base model.
     if (path / "adapter_config.json").exists() and not (path / "config.json").exists():
         raise DataError(
-            f"model {path} is an adapter (adapter_config.json), not a model; merge it into its base model with PEFT's "
-            "merge_and_unload(), save that and the tokenizer, and use the new folder"
+            f"model {path} is an adapter (adapter_config.json), not a model; merge it into its "
+            "base model with PEFT's merge_and_unload(), save that and the tokenizer, and use the "
+            "new folder"
         )
+    has_weights = _has_any(path, _WEIGHTS)
+    if _has_any(path, ("*.gguf",)) and not has_weights:
+        raise DataError(f"checkpoint folder {path} {_IS_GGUF}")
     parts = {
         "config.json": ("config.json",),
         "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
         "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     }
-    if any(path.glob("*.gguf")) and not any(any(path.glob(name)) for name in _WEIGHTS):
-        raise DataError(f"checkpoint folder {path} {_IS_GGUF}")
-    if lacks := [
-        what for what, names in parts.items() if not any(any(path.glob(name)) for name in names)
-    ]:
+    missing = [part for part, patterns in parts.items() if not _has_any(path, patterns)]
+    if missing:
         raise DataError(
-            f"checkpoint folder {path} has no {' and no '.join(lacks)}; use a folder written by save_pretrained() of "
-            "model and tokenizer, or another with --model.path"
+            f"checkpoint folder {path} has no {' and no '.join(missing)}; use a folder written by "
+            "save_pretrained() of model and tokenizer, or another with --model.path"
         )
+    # The parts are there; now whether they belong together.
     check_files(path)
+
+
+def _has_any(folder: Path, patterns: Iterable[str]) -> bool:
+    """Return whether a folder has a file of one of some patterns."""
+    return any(any(folder.glob(pattern)) for pattern in patterns)
 
 
 def publish_checkpoint(
     staged: Path, run: RunDirectory, *, step: int, clock: Mapping[str, float], keep: int
 ) -> Path:
-    """Rename an engine's folder to the step's checkpoint, delete the oldest beyond `keep`, and return the new path."""
+    """Rename an engine's folder to the step's checkpoint, and return the new path.
+
+    The oldest checkpoints beyond `keep` are deleted.
+    """
     write_json(staged / STATE_FILE, {"step": step, **clock})
     published = run.checkpoints / f"step_{step:06d}"
     published.parent.mkdir(exist_ok=True)
+    # A resumed run may write a step again.
     if published.exists():
         shutil.rmtree(published)
+    # Renamed, so that a checkpoint is there whole or not at all.
     staged.replace(published)
     for old in steps_in(run.checkpoints)[:-keep]:
         shutil.rmtree(run.checkpoint(old))
@@ -173,25 +226,33 @@ def publish_checkpoint(
 
 
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
-    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint; of a verl run only the steps' wall time."""
-    if not (path := run.checkpoint(step) / STATE_FILE).exists():
-        return {
-            "wall_seconds": sum(
-                row["seconds"]["total"] for row in run.read_metrics() if row["step"] <= step
-            )
-        }
-    state: dict[str, Any] = read_json(path, what="checkpoint state")
-    return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
+    """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint.
+
+    Of a verl run there is only the wall time, the sum of its steps'.
+    """
+    path = run.checkpoint(step) / STATE_FILE
+    if path.exists():
+        state: dict[str, Any] = read_json(path, what="checkpoint state")
+        return {name: state[name] for name in ("wall_seconds", "cpu_seconds")}
+    rows = [row for row in run.read_metrics() if row["step"] <= step]
+    return {"wall_seconds": sum(row["seconds"]["total"] for row in rows)}
 
 
 def copy_model(checkpoint: Path, target: Path) -> None:
-    """Copy a checkpoint's weights and tokenizer, without the engine's state, to `target`, atomically."""
-    if not any(file for pattern in _WEIGHTS for file in checkpoint.glob(pattern)):
+    """Copy a checkpoint's weights and tokenizer to `target`, atomically.
+
+    The engine's state is left out.
+    """
+    if not _has_any(checkpoint, _WEIGHTS):
         raise TrainingError(
             f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
             "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"
         )
+    files: set[Path] = set()
+    for pattern in _MODEL_FILES:
+        files.update(checkpoint.glob(pattern))
+    # A file may match several patterns, and is copied once.
     with new_folder(target) as partial:
-        for file in {file for pattern in _MODEL_FILES for file in checkpoint.glob(pattern)}:
-            if file.name not in ("trainer_state.json", STATE_FILE):
+        for file in files:
+            if file.name not in _NOT_OF_MODEL:
                 shutil.copy2(file, partial / file.name)

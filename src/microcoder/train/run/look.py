@@ -1,12 +1,14 @@
 """A look before a run: can this model learn from these problems at all?
 
-Some training problems are sampled as often as a step samples them, by the untrained model, and judged. A problem whose
-samples are all right or all wrong gives no gradient; a run of which all are so trains for nothing.
+Some training problems are sampled as often as a step samples them, by the untrained model, and
+judged. A problem whose samples are all right or all wrong gives no gradient; a run of which all are
+so trains for nothing.
 """
 
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TypeVar
 
 from microcoder.judge.core.types import Outcome
@@ -60,6 +62,7 @@ def summarise_look(scored_P_G: Sequence[Sequence[ScoredRollout]]) -> Look:
     num_all_right = 0
     num_all_wrong = 0
     for scored_G in scored_P_G:
+        # By correctness, as the mask and the paper's filtering see it.
         verdicts = {sample.verdict.is_accepted for sample in scored_G if sample.reward is not None}
         if verdicts == {True, False}:
             num_mixed += 1
@@ -67,7 +70,7 @@ def summarise_look(scored_P_G: Sequence[Sequence[ScoredRollout]]) -> Look:
             num_all_right += 1
         elif verdicts == {False}:
             num_all_wrong += 1
-    samples = [sample for scored_G in scored_P_G for sample in scored_G]
+    samples = list(chain.from_iterable(scored_P_G))
     scored = [sample for sample in samples if sample.reward is not None]
     return Look(
         num_problems=len(scored_P_G),
@@ -85,23 +88,25 @@ def summarise_look(scored_P_G: Sequence[Sequence[ScoredRollout]]) -> Look:
 def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
     """Return what was seen and what it means for a run, a line each."""
     lines = [
-        f"look: {look.num_problems} problems, {look.num_responses} responses by the untrained model: "
-        f"{look.num_right} right, {look.num_truncated} cut off at {max_response_tokens} tokens, "
-        f"{look.num_without_code} without a program",
-        f"{look.num_mixed} problems have right and wrong responses and teach; {look.num_all_right} are always right, "
-        f"{look.num_all_wrong} always wrong",
+        f"look: {look.num_problems} problems, {look.num_responses} responses by the untrained "
+        f"model: {look.num_right} right, {look.num_truncated} cut off at {max_response_tokens} "
+        f"tokens, {look.num_without_code} without a program",
+        f"{look.num_mixed} problems have right and wrong responses and teach; {look.num_all_right} "
+        f"are always right, {look.num_all_wrong} always wrong",
     ]
     if look.num_unscored:
         lines.append(f"UNSCORED: {look.num_unscored} responses, which the sandbox could not judge")
     lines.append(_conclude(look))
+    # A model that is cut off may know more than it can say.
     if look.num_truncated >= MANY_TRUNCATED_SHARE * look.num_responses:
         lines.append(
-            f"{look.num_truncated} of {look.num_responses} were cut off: raise rollout.max_response_tokens, or ask for "
-            "shorter answers by prompt.style"
+            f"{look.num_truncated} of {look.num_responses} were cut off: raise "
+            "rollout.max_response_tokens, or ask for shorter answers by prompt.style"
         )
     if look.num_without_code >= MANY_WITHOUT_CODE_SHARE * look.num_responses:
         lines.append(
-            f"{look.num_without_code} of {look.num_responses} hold no program: a base model needs a warm start, a chat "
+            f"{look.num_without_code} of {look.num_responses} hold no program: a base model needs "
+            "a warm start, a chat "
             'model its template; prompt.style = "instruct" asks for a code block'
         )
     return lines
@@ -110,19 +115,22 @@ def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
 def _conclude(look: Look) -> str:
     """Return the line that says whether the model can learn from these problems."""
     counted = f"{look.num_right} of {look.num_responses} are right"
+    # Without a right answer there is nothing to reinforce.
     if look.num_right == 0:
         return (
-            f"{counted}, every group will be flat: this model cannot learn from these problems; take easier ones, a "
-            "stronger model, or a warm start"
+            f"{counted}, every group will be flat: this model cannot learn from these problems; "
+            "take easier ones, a stronger model, or a warm start"
         )
     if look.num_mixed == 0:
+        wanted = "harder" if look.num_all_right > look.num_all_wrong else "easier"
         return (
-            f"{counted}, and every group is flat: this model learns nothing from these problems; take "
-            f"{'harder' if look.num_all_right > look.num_all_wrong else 'easier'} ones"
+            f"{counted}, and every group is flat: this model learns nothing from these problems; "
+            f"take {wanted} ones"
         )
     if look.mixed_share < FEW_MIXED_SHARE:
         return (
-            f"{counted}: about {look.mixed_share:.0%} of a step's problems teach, which is little; choose problems "
-            "that are sometimes solved, or sample more of each (rollout.num_samples)"
+            f"{counted}: about {look.mixed_share:.0%} of a step's problems teach, which is little; "
+            "choose problems that are sometimes solved, or sample more of each "
+            "(rollout.num_samples)"
         )
     return f"{counted}: about {look.mixed_share:.0%} of a step's problems teach"

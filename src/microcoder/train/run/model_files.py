@@ -1,4 +1,7 @@
-"""Whether a folder's files are a whole model that can be trained, by their headers alone: no weight is read."""
+"""Whether a folder's files are a whole model that can be trained.
+
+They are judged by their headers alone: no weight is read.
+"""
 
 import ast
 import json
@@ -8,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
@@ -34,7 +37,10 @@ _OTHER_HEADS = (
     "ForMultipleChoice",
     "ForPreTraining",
 )
-"""Ends of the names of architectures that do not predict the next token: encoders, classifiers, reward models."""
+"""Ends of the names of architectures that do not predict the next token.
+
+They are encoders, classifiers and reward models.
+"""
 _EMBEDDINGS = ("embed_tokens.weight", "wte.weight", "embed_in.weight", "word_embeddings.weight")
 """Ends of the names of a vocabulary's embedding, by family."""
 _LAYER = re.compile(r"(?:^|\.)(?:layers|h|blocks)\.(\d+)\.")
@@ -46,18 +52,26 @@ _INDICES = ("model.safetensors.index.json", "pytorch_model.bin.index.json")
 _PLAIN_TOKENIZERS = ("PreTrainedTokenizerFast", "TokenizersBackend")
 """Classes of tokenizers that have only the special tokens that their files name."""
 ABSOLUTE_POSITIONS = frozenset(("gpt2", "gpt_bigcode", "gpt_neo", "openai-gpt"))
-"""Types of models in wide use that count positions from the first column, padding included: GPT-2, StarCoder 1."""
+"""Types of models in wide use that count positions from the first column, padding included.
+
+GPT-2 is one, StarCoder 1 another.
+"""
 
 
 def check_files(folder: Path) -> None:
-    """Raise DataError unless a folder's files hold together: kind of model, shards, sizes, tokenizer, end token."""
+    """Raise DataError unless a folder's files hold together.
+
+    Kind of model, shards, sizes, tokenizer and end token are looked at.
+    """
     fault = next(_find_faults(folder), None)
     if fault is not None:
         raise DataError(f"checkpoint folder {folder}: {fault}")
 
 
 def _find_faults(folder: Path) -> Iterator[str]:
+    """Yield what is wrong with a folder's files, what would hide the rest first."""
     for file in sorted(folder.iterdir()):
+        # The Hub's cache is made of links; copied without their targets they hang.
         if file.is_symlink() and not file.exists():
             yield f"{file.name} is a link to {file.readlink()}, which is not there; {_COPY_AGAIN}"
     config = read_object(folder / "config.json")
@@ -68,38 +82,52 @@ def _find_faults(folder: Path) -> Iterator[str]:
 
 
 def read_object(path: Path) -> dict[str, Any]:
-    """Return the object in a JSON file of a model, empty without the file; DataError if it holds none."""
+    """Return the object in a JSON file of a model, empty without the file.
+
+    DataError if the file holds no object.
+    """
     if not path.exists():
         return {}
     if path.is_dir():
         raise DataError(f"model's file {path} is a folder; {_ADVICE}")
     try:
-        found: object = read_json(path, what="model's file")
+        content: object = read_json(path, what="model's file")
     except DataError as error:
         raise DataError(f"{error}; {_COPY_AGAIN}") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise DataError(f"model's file {path} holds no object; {_ADVICE}")
-    return found
+    return content
 
 
 def _find_kind_faults(config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield why a model is none that predicts the next token."""
     kind = config.get("model_type")
     if not isinstance(kind, str):
         yield f"config.json names no model_type, so nobody knows what the weights are; {_ADVICE}"
         return
     known = list_causal_types()
     if known is not None and kind not in known:
-        own = "; code of its own is not run" if config.get("auto_map") else ""
+        # Such code would run with all rights of the user.
+        own = ""
+        if config.get("auto_map"):
+            own = "; code of its own is not run"
         yield (
-            f"model_type {kind!r} of config.json is no language model that the installed transformers knows{own}; "
-            "use another model, or another version of transformers"
+            f"model_type {kind!r} of config.json is no language model that the installed "
+            f"transformers knows{own}; use another model, or another version of transformers"
         )
     names = config.get("architectures")
-    if isinstance(names, list) and names and all(str(one).endswith(_OTHER_HEADS) for one in names):
+    if _has_other_heads(names):
         yield (
-            f"config.json says {names[0]}, which does not predict the next token; use a language model "
-            "(...ForCausalLM)"
+            f"config.json says {names[0]}, which does not predict the next token; use a language "
+            "model (...ForCausalLM)"
         )
+
+
+def _has_other_heads(architectures: object) -> TypeGuard[list[Any]]:
+    """Return whether architectures are named, and none of them predicts the next token."""
+    if not isinstance(architectures, list) or not architectures:
+        return False
+    return all(str(architecture).endswith(_OTHER_HEADS) for architecture in architectures)
 
 
 @cache
@@ -114,6 +142,7 @@ def list_causal_types() -> frozenset[str] | None:
     source = Path(next(iter(spec.submodule_search_locations)), "models", "auto", "modeling_auto.py")
     if not source.exists():
         return None
+    # A table of (type, class) pairs, in an OrderedDict.
     for statement in parse_source(source.read_text(encoding="utf-8")).body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
             continue
@@ -125,8 +154,10 @@ def list_causal_types() -> frozenset[str] | None:
 
 
 def _find_weight_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what is wrong with the files of weights; after the first damaged one, no more."""
     if not any((folder / name).exists() for name in _WEIGHT_FILES):
         yield f"none of its weights is called {', '.join(_WEIGHT_FILES)}; {_ADVICE}"
+    # Of a model in several files the index says which.
     for name in _INDICES:
         yield from _find_missing_shards(folder, name)
     tensors: dict[str, dict[str, Sequence[int]]] = {}
@@ -148,6 +179,7 @@ def _find_weight_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str
 
 
 def _find_missing_shards(folder: Path, index: str) -> Iterator[str]:
+    """Yield an index's files of weights that are not there."""
     shards = read_object(folder / index).get("weight_map")
     if not isinstance(shards, dict) or not shards:
         if (folder / index).exists():
@@ -157,8 +189,8 @@ def _find_missing_shards(folder: Path, index: str) -> Iterator[str]:
     missing = sorted(file for file in named if not (folder / file).exists())
     if missing:
         yield (
-            f"{len(missing)} of the files that {index} names are missing (first: {missing[0]}); copy or "
-            "download them"
+            f"{len(missing)} of the files that {index} names are missing (first: {missing[0]}); "
+            "copy or download them"
         )
 
 
@@ -172,8 +204,8 @@ def _find_index_faults(
     lost = [name for name, file in shards.items() if name not in tensors.get(str(file), {})]
     if lost:
         yield (
-            f"{len(lost)} of the weights that {_INDICES[0]} names are not in their file (first: {lost[0]}, in "
-            f"{shards[lost[0]]}); {_COPY_AGAIN}"
+            f"{len(lost)} of the weights that {_INDICES[0]} names are not in their file (first: "
+            f"{lost[0]}, in {shards[lost[0]]}); {_COPY_AGAIN}"
         )
 
 
@@ -187,29 +219,45 @@ def _find_shape_faults(
     text = _text_config(config)
     embeddings = [shape for name, shape in shapes.items() if name.endswith(_EMBEDDINGS)]
     vocabulary = text.get("vocab_size")
+    # The width has other names in older configs, so any number of config.json will do.
     widths = {value for value in text.values() if isinstance(value, int)}
     if isinstance(vocabulary, int) and embeddings:
         fits = [shape[0] == vocabulary and shape[-1] in widths for shape in embeddings]
         if not any(fits):
-            wanted = f"{vocabulary:,} tokens (vocab_size) of {text.get('hidden_size')} numbers (hidden_size)"
-            found = " x ".join(f"{size:,}" for size in embeddings[0])
-            yield f"config.json says {wanted}, the embedding has {found}: it is another model's; {_COPY_AGAIN}"
-    numbers = [int(found.group(1)) for found in map(_LAYER.search, shapes) if found is not None]
+            wanted = (
+                f"{vocabulary:,} tokens (vocab_size) of {text.get('hidden_size')} numbers "
+                "(hidden_size)"
+            )
+            sizes = " x ".join(f"{size:,}" for size in embeddings[0])
+            yield (
+                f"config.json says {wanted}, the embedding has {sizes}: it is another model's; "
+                f"{_COPY_AGAIN}"
+            )
+    numbers = []
+    for match in map(_LAYER.search, shapes):
+        if match is not None:
+            numbers.append(int(match.group(1)))
+    # Counted from 0.
+    num_layers = max(numbers, default=-1) + 1
     wanted_layers = text.get("num_hidden_layers", text.get("n_layer"))
-    if isinstance(wanted_layers, int) and numbers and max(numbers) + 1 < wanted_layers:
+    if isinstance(wanted_layers, int) and 0 < num_layers < wanted_layers:
         yield (
-            f"config.json says {wanted_layers} layers, the weights are of {max(numbers) + 1}: files are missing, or "
-            f"another model's; {_COPY_AGAIN}"
+            f"config.json says {wanted_layers} layers, the weights are of {num_layers}: "
+            f"files are missing, or another model's; {_COPY_AGAIN}"
         )
 
 
 def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return the part of config.json that describes the language model: all, or of several parts one."""
+    """Return the part of config.json that describes the language model.
+
+    It is all of it, but for models of several parts.
+    """
     text = config.get("text_config")
     return text if isinstance(text, Mapping) else config
 
 
 def _find_pickle_fault(file: Path) -> str | None:
+    """Return what is wrong with a file of `torch.save`, by its first bytes; None if nothing is."""
     if file.stat().st_size == 0:
         return f"{file.name} is empty; {_COPY_AGAIN}"
     if _is_pointer(file):
@@ -222,6 +270,7 @@ def _find_pickle_fault(file: Path) -> str | None:
 
 
 def _is_pointer(file: Path) -> bool:
+    """Return whether a file is what Git LFS leaves of one that was not fetched."""
     with file.open("rb") as opened:
         return opened.read(len(_LFS_POINTER)) == _LFS_POINTER
 
@@ -231,7 +280,10 @@ def _explain_pointer(file: Path) -> str:
 
 
 def _find_file_fault(file: Path) -> str | None:
-    """Return what is wrong with a safetensors file by its size, which its header says; None if nothing is."""
+    """Return what is wrong with a safetensors file by its size; None if nothing is.
+
+    The header says which size it should be.
+    """
     size = file.stat().st_size
     if size == 0:
         return f"{file.name} is empty (0 bytes); {_COPY_AGAIN}"
@@ -242,18 +294,27 @@ def _find_file_fault(file: Path) -> str | None:
         ends = [tensor["data_offsets"][1] for tensor in tensors.values()]
     except (ValueError, TypeError, KeyError, AttributeError, IndexError):
         return f"{file.name} is no safetensors file; {_COPY_AGAIN}"
+    # Eight bytes for the header's length, the header, and the tensors.
     expected = 8 + length + max(ends, default=0)
     if size != expected:
-        said = f"{file.name} has {size:,} bytes, its header says {expected:,}"
-        return f"{said}: it is cut short or damaged; {_COPY_AGAIN}"
+        return (
+            f"{file.name} has {size:,} bytes, its header says {expected:,}: it is cut short or "
+            f"damaged; {_COPY_AGAIN}"
+        )
     return None
 
 
 def _read_header(file: Path) -> tuple[int, dict[str, Any]]:
-    """Return the length of a safetensors file's header, and what it says of each tensor; ValueError if it is none."""
+    """Return the length of a safetensors file's header, and what it says of each tensor.
+
+    ValueError if it is none.
+    """
     with file.open("rb") as opened:
         prefix = opened.read(8)
-        length = struct.unpack("<Q", prefix)[0] if len(prefix) == 8 else _LONGEST_HEADER_BYTES + 1
+        if len(prefix) < 8:
+            raise ValueError("no length of a header")
+        (length,) = struct.unpack("<Q", prefix)
+        # A length beyond the bound is that of another format: nothing so long is read.
         header = opened.read(length) if length <= _LONGEST_HEADER_BYTES else b""
     tensors = json.loads(header)
     tensors.pop("__metadata__", None)
@@ -288,16 +349,20 @@ def _find_tokenizer_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[
     largest = len(vocabulary) - 1
     if isinstance(vocabulary, dict):
         largest = max(vocabulary.values())
+    # The embedding has a row for each token, and sometimes more.
     size = _text_config(config).get("vocab_size")
     if isinstance(size, int) and largest >= size:
         yield (
-            f"tokenizer.json has tokens up to number {largest:,}, the model has {size:,} (vocab_size of config.json): "
-            f"it is another model's tokenizer; {_ADVICE}"
+            f"tokenizer.json has tokens up to number {largest:,}, the model has {size:,} "
+            f"(vocab_size of config.json): it is another model's tokenizer; {_ADVICE}"
         )
 
 
 def _find_end_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why no response of a model would end: no file names a token for it that the model has."""
+    """Yield why no response of a model would end.
+
+    No file names a token for it that the model has.
+    """
     what_to_do = "name one as eos_token_id in generation_config.json"
     if not names_end_token(folder, config):
         yield f"no file names an end token, so that no response would ever end; {what_to_do}"
@@ -309,15 +374,18 @@ def _find_end_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
     numbers = ends if isinstance(ends, list) else [ends]
     if not all(isinstance(number, int) for number in numbers):
         yield (
-            f"eos_token_id of generation_config.json is {ends!r}: use the number of a token, or several in a list"
+            f"eos_token_id of generation_config.json is {ends!r}: use the number of a token, or "
+            "several in a list"
         )
         return
-    if not numbers or not isinstance(size, int) or _tokenizer_names_end(folder):
+    if not numbers or not isinstance(size, int):
+        return
+    if _tokenizer_names_end(folder):
         return
     if not any(0 <= number < size for number in numbers):
         yield (
-            f"eos_token_id of generation_config.json is {ends}, and the model has tokens 0 to {size - 1:,}: no "
-            f"response would ever end; {what_to_do}"
+            f"eos_token_id of generation_config.json is {ends}, and the model has tokens 0 to "
+            f"{size - 1:,}: no response would ever end; {what_to_do}"
         )
 
 
@@ -334,21 +402,26 @@ def names_end_token(folder: Path, config: Mapping[str, Any]) -> bool:
 
 
 def _tokenizer_names_end(folder: Path) -> bool:
+    """Return whether a tokenizer's files name an end token, or need not."""
     settings = read_object(folder / "tokenizer_config.json")
-    if settings.get("eos_token") or read_object(folder / "special_tokens_map.json").get(
-        "eos_token"
-    ):
+    if settings.get("eos_token"):
+        return True
+    if read_object(folder / "special_tokens_map.json").get("eos_token"):
         return True
     # Other classes of tokenizers know an end token without such an entry.
     return settings.get("tokenizer_class") not in _PLAIN_TOKENIZERS
 
 
 def find_position_fault(config: Mapping[str, Any], model: str) -> str | None:
-    """Return why a model whose positions are learned cannot be trained, by its type; None if it can."""
+    """Return why a model whose positions are learned cannot be trained, by its type.
+
+    None if it can.
+    """
     kind = config.get("model_type")
     if kind not in ABSOLUTE_POSITIONS:
         return None
     return (
-        f"model {model} ({kind}) counts positions from the first column, padding included: training would score "
-        "responses wrongly; use a model with rotary positions, such as Qwen, Llama or SmolLM"
+        f"model {model} ({kind}) counts positions from the first column, padding included: "
+        "training would score responses wrongly; use a model with rotary positions, such as Qwen, "
+        "Llama or SmolLM"
     )

@@ -1,7 +1,9 @@
-"""What would stop a run at its start or later, found without weights: for the dry run, `init` and `train` alike.
+"""What would stop a run at its start or later, found without weights.
 
-Files are read, no model is loaded and nothing is downloaded. What only weights or the Hub can tell is found as the run
-starts: missing or broken weights, and prompts of a data set that is not here.
+For the dry run, `init` and `train` alike.
+
+Files are read, no model is loaded and nothing is downloaded. What only weights or the Hub can tell
+is found as the run starts: missing or broken weights, and prompts of a data set that is not here.
 """
 
 import json
@@ -17,7 +19,7 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.types import Problem
 from microcoder.judge.languages.packages import load_profile
-from microcoder.train.recipe.judge import build_asker
+from microcoder.train.recipe.judge import make_prompt_builder
 from microcoder.train.recipe.recipe import (
     HubProblems,
     HuggingFaceModel,
@@ -44,13 +46,17 @@ from microcoder.train.run.tasks import Tasks, check_problems, generate_splits, r
 from microcoder.train.run.trl_options import find_missing_loggers, find_option_faults
 
 _BYTES_PER_TOKEN = 2
-"""Fewer than those of any text that is likely here, so that a prompt has no more tokens than this says."""
+"""Fewer than those of any text that is likely here.
+
+So a prompt has no more tokens than this says.
+"""
 _TEMPLATE_TOKENS = 512
-"""Room for what a chat template adds, its system turn included (the longest in use have some hundred tokens)."""
+"""More tokens than a chat template adds, its system turn included.
+
+The longest in use have some hundred.
+"""
 _PROMPTS_COUNTED = 256
 """Prompts whose tokens are counted exactly: those of the most bytes."""
-
-
 _ATTENTIONS = ("eager", "sdpa", "flash_attention_2", "flash_attention_3", "flex_attention")
 """Kinds of attention that transformers has."""
 
@@ -66,14 +72,17 @@ def find_faults(config: TrainConfig) -> list[str]:
 
 def check_settings(config: TrainConfig) -> None:
     """Raise ConfigError, in the dry run's words, for settings that name what is not there."""
+    # The same words as in the dry run, so that one page explains both.
     faults = list(_find_setting_faults(config))
     if faults:
         raise ConfigError(f"this cannot start: {'; '.join(faults)}")
 
 
 def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
+    """Yield what keeps a run from going well whose files are all there."""
     yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):
+        # Only what is here: a model of the Hub may not have been fetched.
         described = read_file(config.model.path, "config.json", revision=config.model.revision)
         fault = find_position_fault(described, config.model.path)
         if fault is not None:
@@ -89,6 +98,7 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
     except (DataError, ConfigError) as error:
         yield str(error)
     try:
+        # A prompt of each set tells whether the template takes system turns.
         _check_template(config, [*train[:1], *heldout[:1]])
         yield from _find_context_faults(config, train, heldout)
     except (DataError, ConfigError) as error:
@@ -96,51 +106,71 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
 
 
 def _find_setting_faults(config: TrainConfig) -> Iterator[str]:
-    """Yield settings that name what is not there: packages of programs, kinds of attention, options of TRL."""
+    """Yield settings that name what is not there.
+
+    These are packages of programs, kinds of attention, and options of TRL.
+    """
     try:
         load_profile(config.evaluator.packages)
     except ConfigError as error:
         yield f"evaluator.{error}"
     attention = config.weights.attn_implementation
     # With a slash it is a kernel of the Hub's.
-    if attention is not None and "/" not in attention and attention not in _ATTENTIONS:
+    is_kernel = attention is not None and "/" in attention
+    if not is_kernel and attention not in (None, *_ATTENTIONS):
         known = ", ".join(_ATTENTIONS)
-        yield f"model.attn_implementation = {attention!r} is unknown; use one of {known}, or leave it out"
+        yield (
+            f"model.attn_implementation = {attention!r} is unknown; use one of {known}, or leave "
+            "it out"
+        )
     if config.engine == "trl":
         yield from find_option_faults(config.trl)
 
 
 def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterator[str]:
-    """Yield options that a chat template does not name; whether one changes anything is tried as the run starts."""
+    """Yield options that a chat template does not name.
+
+    Whether an option changes anything is tried as the run starts.
+    """
     template = read_template(model.path, model.revision)
     if template is None:
         return
+    # A template names the options that it looks at.
     for name in config.prompt.chat_template_options:
         if name not in template:
             yield (
-                f"prompt.chat_template_options.{name} would change nothing: the model's chat template does not look at "
-                "it; check its name, or leave it out"
+                f"prompt.chat_template_options.{name} would change nothing: the model's chat "
+                "template does not look at it; check its name, or leave it out"
             )
 
 
 def _check_template(config: TrainConfig, problems: Sequence[Problem]) -> None:
-    """Raise DataError if a model's chat template is broken or refuses these prompts, as one without system turns."""
+    """Raise DataError if a model's chat template is broken or refuses these prompts.
+
+    One without system turns refuses a prompt that has one.
+    """
     if not isinstance(config.model, HuggingFaceModel) or find_spec("jinja2") is None:
         return
     template = read_template(config.model.path, config.model.revision)
-    ask = build_asker(config.prompt)
+    ask = make_prompt_builder(config.prompt)
     chats = [ask(problem).as_chat() for problem in problems]
-    if not template or not chats or _renders(template, chats):
+    if not template or not chats:
+        return
+    if _renders(template, chats):
         return
     # A template may use what transformers alone has: its word counts.
     count_longest(config, chats)
 
 
 def _renders(template: str, chats: Sequence[Chat]) -> bool:
-    """Return whether plain Jinja makes prompts by a template; to import transformers would take seconds."""
+    """Return whether plain Jinja makes prompts by a template.
+
+    To import transformers would take seconds.
+    """
     from jinja2.exceptions import TemplateError
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 
+    # As transformers sets it up: a template is somebody else's program.
     environment = ImmutableSandboxedEnvironment(extensions=["jinja2.ext.loopcontrols"])
 
     def refuse(message: str) -> NoReturn:
@@ -156,7 +186,10 @@ def _renders(template: str, chats: Sequence[Chat]) -> bool:
 
 
 def read_template(model: str, revision: str | None = None) -> str | None:
-    """Return the text of a model's chat templates; empty without any, None if the model's files are not here."""
+    """Return the text of a model's chat templates; empty without any.
+
+    None if the model's files are not here.
+    """
     file = find_file(model, "chat_template.jinja", revision=revision)
     if file is not None:
         return file.read_text(encoding="utf-8")
@@ -171,12 +204,17 @@ def read_template(model: str, revision: str | None = None) -> str | None:
 
 
 def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return training and held-out problems as far as they are in files here, those of a benchmark without tests."""
+    """Return training and held-out problems as far as they are in files here.
+
+    Those of a benchmark are without tests.
+    """
     problems = config.problems
     if isinstance(problems, ProblemFiles):
+        # Its problems are what models are measured by.
         if is_livecodebench(problems.train):
             raise DataError(
-                f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
+                f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate it; "
+                "use it as heldout"
             )
         return _read_file(problems.train), _read_file(problems.heldout)
     if isinstance(problems, HubProblems):
@@ -189,9 +227,10 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
 
 @cache
 def _read_published(problems: HubProblems) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return the splits of a data set in a folder here; of one on the Hub nothing but a held-out file."""
+    """Return the splits of a data set in a folder here; of one on the Hub a held-out file alone."""
     if not Path(problems.id).expanduser().is_dir():
-        return (), () if problems.heldout is None else _read_file(problems.heldout)
+        heldout = () if problems.heldout is None else _read_file(problems.heldout)
+        return (), heldout
     train, heldout, _ = read_splits(problems)
     return train, heldout
 
@@ -206,18 +245,20 @@ def _read_file(path: Path) -> Sequence[Problem]:
 def _find_context_faults(
     config: TrainConfig, train: Sequence[Problem], heldout: Sequence[Problem]
 ) -> Iterator[str]:
+    """Yield why a prompt and its response do not fit into the model's context."""
     context = model_context(config)
     if context is None:
         return
-    ask = build_asker(config.prompt)
-    for of, problems, limits in (
+    ask = make_prompt_builder(config.prompt)
+    for split, problems, limits in (
         ("", train, training_limits(config)),
         ("held-out ", heldout, evaluation_limits(config)),
     ):
         chats = [ask(problem).as_chat() for problem in problems]
+        # To count exactly takes seconds, so only prompts that may not fit are counted.
         if find_misfit(context, _bound_longest(chats), limits) is None:
             continue
-        fault = find_misfit(context, count_longest(config, chats), limits, of=of)
+        fault = find_misfit(context, count_longest(config, chats), limits, split=split)
         if fault is not None:
             yield fault
             return
@@ -225,27 +266,32 @@ def _find_context_faults(
 
 def describe_machine_faults(config: TrainConfig) -> list[str]:
     """Return what this machine lacks for a run: a plan may be for another."""
-    lacks = []
-    if config.rollout.backend == "vllm" and config.engine == "trl" and find_spec("vllm") is None:
-        lacks.append(
+    missing = []
+    # verl starts its servers itself, on whatever machine.
+    is_vllm_ours = config.rollout.backend == "vllm" and config.engine == "trl"
+    if is_vllm_ours and _is_missing("vllm"):
+        missing.append(
             f'rollout.backend = "vllm" needs vLLM (type: {how_to_install("vllm")}) and a GPU'
         )
-    if config.engine == "verl" and find_spec("verl") is None:
-        lacks.append(f'engine = "verl" needs verl (type: {how_to_install("train,verl")})')
-    if config.optimizer.name == "adamw_8bit" and find_spec("bitsandbytes") is None:
-        lacks.append(
+    if config.engine == "verl" and _is_missing("verl"):
+        missing.append(f'engine = "verl" needs verl (type: {how_to_install("train,verl")})')
+    if config.optimizer.name == "adamw_8bit" and _is_missing("bitsandbytes"):
+        missing.append(
             'optimizer.name = "adamw_8bit" needs bitsandbytes (type: pip install bitsandbytes)'
         )
-    if (
-        config.weights.attn_implementation == "flash_attention_2"
-        and find_spec("flash_attn") is None
-    ):
-        lacks.append(
-            'model.attn_implementation = "flash_attention_2" needs flash-attn and a GPU (type: pip install flash-attn)'
+    attention = config.weights.attn_implementation
+    if attention == "flash_attention_2" and _is_missing("flash_attn"):
+        missing.append(
+            'model.attn_implementation = "flash_attention_2" needs flash-attn and a GPU (type: pip '
+            "install flash-attn)"
         )
     if config.engine == "trl":
-        lacks += find_missing_loggers(config.trl)
-    return lacks
+        missing += find_missing_loggers(config.trl)
+    return missing
+
+
+def _is_missing(package: str) -> bool:
+    return find_spec(package) is None
 
 
 def model_context(config: TrainConfig) -> Context | None:
@@ -255,13 +301,16 @@ def model_context(config: TrainConfig) -> Context | None:
     return find_context(config.model.path, config.model.revision)
 
 
-def find_response_room(config: TrainConfig) -> int | None:
-    """Return the tokens that a model's context leaves for a response to the longest prompt; None if not known."""
+def find_longest_response(config: TrainConfig) -> int | None:
+    """Return the tokens that a model's context leaves for a response to the longest prompt.
+
+    None if not known.
+    """
     context = model_context(config)
     if context is None:
         return None
     train, heldout = read_statements(config)
-    ask = build_asker(config.prompt)
+    ask = make_prompt_builder(config.prompt)
     chats = [ask(problem).as_chat() for problem in (*train, *heldout)]
     most = _bound_longest(chats)
     if 2 * most > context.tokens:
@@ -275,17 +324,22 @@ def _count_bytes(chat: Chat) -> int:
 
 
 def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
-    """Return the tokens of the longest prompt, by the model's own tokenizer; 0 where that is not here."""
+    """Return the tokens of the longest prompt, by the model's own tokenizer.
+
+    0 where that is not here.
+    """
     if not isinstance(config.model, HuggingFaceModel):
         return 0
     return count_longest_of(config.model.path, chats, config.prompt.chat_template_options)
 
 
 def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, Any]) -> int:
-    """Return the tokens of the longest prompt, by the tokenizer in a model's folder; 0 where that is not here.
+    """Return the tokens of the longest prompt, by the tokenizer in a model's folder.
 
-    To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError if the tokenizer
-    cannot be loaded.
+    0 where that is not here.
+
+    To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError
+    if the tokenizer cannot be loaded.
     """
     if not chats or model_folder(model) is None:
         return 0
@@ -293,7 +347,8 @@ def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, An
         return 0
     from microcoder.train.run.weights import encode_chats
 
-    return max(map(len, encode_chats(_load_tokenizer(model), _longest(chats), options)))
+    prompts = encode_chats(_load_tokenizer(model), _longest(chats), options)
+    return max(map(len, prompts))
 
 
 def check_answers(
@@ -303,7 +358,9 @@ def check_answers(
     limits: Mapping[str, int],
     options: Mapping[str, Any],
 ) -> None:
-    """Raise ConfigError if a chat and a response do not fit into a model's context, as far as files here tell.
+    """Raise ConfigError if a chat and a response do not fit into a model's context.
+
+    Files here tell how far this is known.
 
     Args:
         model: a folder, or an id of the Hub.
@@ -319,11 +376,13 @@ def check_answers(
 
 def _bound_longest(chats: Sequence[Chat]) -> int:
     """Return more tokens than the longest prompt can have, by its bytes."""
-    return max(map(_count_bytes, chats), default=0) // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
+    most_bytes = max(map(_count_bytes, chats), default=0)
+    return most_bytes // _BYTES_PER_TOKEN + _TEMPLATE_TOKENS
 
 
 @cache
 def _load_tokenizer(path: str) -> Any:
+    """Return a model's tokenizer, which is kept; DataError if it cannot be loaded."""
     from transformers import AutoTokenizer
 
     try:
@@ -331,25 +390,29 @@ def _load_tokenizer(path: str) -> Any:
     except Exception as error:  # foreign files fail in many ways
         reason = str(error).strip().split("\n")[0]
         raise DataError(
-            f"the tokenizer of {path} cannot be loaded: {type(error).__name__}: {reason}; save it anew with "
-            "save_pretrained()"
+            f"the tokenizer of {path} cannot be loaded: {type(error).__name__}: {reason}; save it "
+            "anew with save_pretrained()"
         ) from None
 
 
 def _longest(chats: Sequence[Chat]) -> list[Chat]:
+    """Return the chats of the most bytes: one of them has the most tokens, nearly surely."""
     return sorted(chats, key=_count_bytes)[-_PROMPTS_COUNTED:]
 
 
 def check_context(
     config: TrainConfig, tasks: Tasks, encode: Callable[[Sequence[Chat]], list[list[int]]]
 ) -> None:
-    """Raise ConfigError if a prompt with its response does not fit; `encode` makes token ids of chats."""
+    """Raise ConfigError if a prompt with its response does not fit.
+
+    `encode` makes token ids of chats.
+    """
     context = model_context(config)
     if context is None:
         return
-    for of, some, limits in (
+    for split, split_tasks, limits in (
         ("", tasks.train, training_limits(config)),
         ("held-out ", tasks.heldout, evaluation_limits(config)),
     ):
-        prompts = encode(_longest([task.prompt.as_chat() for task in some]))
-        check_fit(context, max(map(len, prompts), default=0), limits, of=of)
+        prompts = encode(_longest([task.prompt.as_chat() for task in split_tasks]))
+        check_fit(context, max(map(len, prompts), default=0), limits, split=split)

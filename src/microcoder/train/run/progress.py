@@ -28,11 +28,16 @@ class SamplingProgress:
     @property
     def tokens_per_second(self) -> float:
         """Speed of the batch: tokens of all its responses, a second."""
-        return self.tokens / self.seconds if self.seconds > 0 else 0.0
+        if self.seconds <= 0:
+            return 0.0
+        return self.tokens / self.seconds
 
     @property
     def most_seconds_left(self) -> float | None:
-        """Time until the batch has ended, if one of its responses reaches the limit; None if not known yet."""
+        """Time until the batch has ended, if one of its responses reaches the limit.
+
+        None if not known yet.
+        """
         if self.ended == self.total:
             return 0.0
         if self.steps == 0:

@@ -1,10 +1,13 @@
-"""Responses of a model in this process: sampled in batches by length, each response from a seed of its own.
+"""Responses of a model in this process, sampled in batches by length.
 
-transformers' `generate` ends a batch when its longest response has ended. Here a batch ends early, as soon as the
-places of ended responses have cost more than it takes to read the others again. The others go on in the next batch,
-which is filled up with prompts that wait.
+Each response has a seed of its own.
 
-Each response has random numbers of its own, so which others share its batch changes nothing but rounding.
+transformers' `generate` ends a batch when its longest response has ended. Here a batch ends early,
+as soon as the places of ended responses have cost more than it takes to read the others again. The
+others go on in the next batch, which is filled up with prompts that wait.
+
+Each response has random numbers of its own, so which others share its batch changes nothing but
+rounding.
 """
 
 import time
@@ -30,7 +33,10 @@ from microcoder.train.run.progress import SECONDS_BETWEEN_REPORTS, SamplingProgr
 Report = Callable[[SamplingProgress], None]
 """Function that is told of a batch's progress."""
 READ_TOKENS_PER_STEP = 8
-"""Tokens that are read in the time of sampling one: what ending a batch early costs (our choice)."""
+"""Tokens that are read in the time of sampling one (our choice).
+
+That is what ending a batch early costs: its other responses are read again.
+"""
 
 
 class Sampling(NamedTuple):
@@ -64,18 +70,21 @@ def sample_responses(
     batch_size: int,
     report: Report = lambda progress: None,
 ) -> Iterator[tuple[int, list[int]]]:
-    """Yield the index of a prompt and the token ids of its response, in the order in which responses end.
+    """Yield a prompt's index and its response's token ids, in the order in which responses end.
 
-    Long prompts come first: if memory is too small, that shows at once. `model` is in evaluation mode.
+    Long prompts come first: if memory is too small, that shows at once. `model` is in evaluation
+    mode.
     """
     by_length = sorted(range(len(prompts)), key=lambda index: (-len(prompts[index]), index))
     waiting = deque(by_length)
     unended: list[_Response] = []
     while waiting or unended:
         while waiting and len(unended) < batch_size:
+            # Places of responses that have ended are given to prompts that wait.
             index = waiting.popleft()
             draws = _draw_numbers(seeds[index], sampling)
             unended.append(_Response(index, list(prompts[index]), draws))
+        # Some of the batch end; the others go on in the next.
         _sample_batch(model, unended, sampling, report)
         still_unended = []
         for response in unended:
@@ -94,6 +103,7 @@ def has_ended(token_ids: Sequence[int], sampling: Sampling) -> bool:
 
 
 def _draw_numbers(seed: int, sampling: Sampling) -> torch.Tensor | None:
+    """Return a response's random numbers, one for each of its tokens; None without sampling."""
     if sampling.temperature == 0:
         return None
     generator = torch.Generator().manual_seed(seed)
@@ -103,12 +113,17 @@ def _draw_numbers(seed: int, sampling: Sampling) -> torch.Tensor | None:
 def _sample_batch(
     model: Any, batch: Sequence[_Response], sampling: Sampling, report: Report
 ) -> None:
-    """Add tokens to each response of a batch, until all have ended or it pays to go on without those that have."""
+    """Add tokens to each response of a batch, until it pays to go on with another batch.
+
+    That is when all have ended, or so many that the others are better read again without them.
+    """
     device = model.device
-    known = [response.prompt_ids + response.token_ids for response in batch]
-    width = max(map(len, known))
-    padded = [[sampling.pad_id] * (width - len(ids)) + ids for ids in known]
-    masks = [[0] * (width - len(ids)) + [1] * len(ids) for ids in known]
+    # A response that goes on is read again, behind its prompt.
+    sequences = [response.prompt_ids + response.token_ids for response in batch]
+    width = max(map(len, sequences))
+    # Padded on the left: the last column is the newest token of every row.
+    padded = [[sampling.pad_id] * (width - len(ids)) + ids for ids in sequences]
+    masks = [[0] * (width - len(ids)) + [1] * len(ids) for ids in sequences]
     left = [sampling.max_tokens - len(response.token_ids) for response in batch]
     watch = _BatchWatch(batch, sampling, left, width=width, device=device, report=report)
     processors = LogitsProcessorList()
@@ -130,6 +145,7 @@ def _sample_batch(
             stopping_criteria=StoppingCriteriaList([watch]),
         )
     for response, row, most in zip(batch, out[:, width:].tolist(), left, strict=True):
+        # What follows a row's end was sampled to fill the batch only.
         for token in row[:most]:
             response.token_ids.append(token)
             if token in sampling.end_ids:
@@ -146,7 +162,8 @@ class _OwnDraws(LogitsProcessor):
         self._warpers = LogitsProcessorList([TemperatureLogitsWarper(float(sampling.temperature))])
         if sampling.top_p < 1:
             self._warpers.append(TopPLogitsWarper(float(sampling.top_p)))
-        # Of a response that goes on, the numbers behind those that were used; then zeros, for ended rows.
+        # Of a response that goes on, the numbers behind those that were used; then zeros, for ended
+        # rows.
         rows = []
         for response in batch:
             assert response.draws is not None
@@ -178,7 +195,8 @@ class _BatchWatch(StoppingCriteria):
         device: torch.device,
         report: Report,
     ) -> None:
-        self._sampling, self._width = sampling, width
+        self._sampling = sampling
+        self._width = width
         self._left = torch.tensor(left, device=device)
         self._lengths = torch.tensor(
             [len(response.prompt_ids) + len(response.token_ids) for response in batch],
@@ -195,13 +213,18 @@ class _BatchWatch(StoppingCriteria):
         self._idle_rows = 0
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Return whether each row has ended; all have where the batch goes on without the ended ones."""
+        """Return whether each row has ended.
+
+        All have where the batch goes on without the ended ones.
+        """
         steps = input_ids.shape[1] - self._width
         self._ended |= torch.isin(input_ids[:, -1], self._ends) | (steps >= self._left)
         num_ended = int(self._ended.sum())
         self._counter.count(num_ended, steps)
         self._idle_rows += num_ended
         if 0 < num_ended < len(self._ended):
+            # Each step a row that has ended takes the time of a token. To go on without such rows
+            # costs reading the others again: cheaper once the former exceeds it.
             to_read = int(((self._lengths + steps) * ~self._ended).sum())
             if self._idle_rows * READ_TOKENS_PER_STEP > to_read:
                 return torch.ones_like(self._ended)
@@ -212,7 +235,9 @@ class ProgressCounter:
     """Counts tokens and ended responses of a batch, and reports them now and then."""
 
     def __init__(self, total: int, *, limit: int, report: Report, longest_before: int = 0) -> None:
-        self._total, self._limit, self._report = total, limit, report
+        self._total = total
+        self._limit = limit
+        self._report = report
         self._longest_before = longest_before
         self._tokens = 0
         self._num_ended_before = 0
@@ -227,6 +252,7 @@ class ProgressCounter:
         if now - self._reported < SECONDS_BETWEEN_REPORTS and not is_over:
             return
         self._reported = now
+        # All rows have had as many steps as the longest.
         progress = SamplingProgress(
             ended=num_ended,
             total=self._total,
@@ -246,12 +272,13 @@ class ProgressWatch(StoppingCriteria):
         self, rows: int, end_ids: Collection[int], *, width: int, limit: int, report: Report
     ) -> None:
         self._counter = ProgressCounter(rows, limit=limit, report=report)
-        self._width, self._rows = width, rows
+        self._width = width
         self._end_ids = list(end_ids)
         self._ended: torch.Tensor | None = None
 
     def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
         """Return that no row is ended by this."""
+        # The device is known from the first call on.
         ends = torch.tensor(self._end_ids, device=input_ids.device)
         is_end = torch.isin(input_ids[:, -1], ends)
         if self._ended is None:
@@ -266,13 +293,17 @@ class ProgressWatch(StoppingCriteria):
 def watch_generate(
     model: torch.nn.Module, build_watch: Callable[[torch.Tensor], StoppingCriteria]
 ) -> Iterator[None]:
-    """Within the body, give each call of a model's `generate` a watch, built for its prompts' ids: TRL passes none."""
+    """Within the body, give each call of a model's `generate` a watch.
+
+    TRL passes none. `build_watch` builds it for the ids of the call's prompts.
+    """
     inherited: Any = model.generate
 
     def generate(*, input_ids: torch.Tensor, **options: Any) -> Any:
         watches = StoppingCriteriaList([build_watch(input_ids)])
         return inherited(input_ids=input_ids, stopping_criteria=watches, **options)
 
+    # In front of the class's method, for as long as the body runs.
     model.__dict__["generate"] = generate
     try:
         yield

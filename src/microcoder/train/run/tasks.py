@@ -16,7 +16,7 @@ from microcoder.data.release.problems import read_problems, read_published
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Checker, Problem, Prompt
 from microcoder.judge.fleet.judge import BatchJudge
-from microcoder.train.recipe.judge import OutputComparison, build_asker
+from microcoder.train.recipe.judge import OutputComparison, make_prompt_builder
 from microcoder.train.recipe.recipe import (
     BatchConfig,
     HubProblems,
@@ -52,38 +52,52 @@ class Tasks:
         return [task.problem for task in (*self.train, *self.heldout)]
 
     def as_record(self) -> dict[str, Any]:
-        """Return numbers and a digest of the problems and prompts, which a resumed run must share."""
+        """Return numbers and a digest of problems and prompts, which a resumed run must share."""
         digest = hashlib.sha256()
         for task in (*self.train, *self.heldout):
+            # Prompts, too: a function of the user's own may make others of the same problems.
             digest.update(task.problem.model_dump_json().encode())
             digest.update(json.dumps(task.prompt.as_chat()).encode())
-        return {
+        record: dict[str, Any] = {
             "num_train": len(self.train),
             "num_heldout": len(self.heldout),
             "digest": digest.hexdigest()[:16],
-            **({"left_out": dict(self.left_out)} if self.left_out else {}),
         }
+        if self.left_out:
+            record["left_out"] = dict(self.left_out)
+        return record
 
 
 def load_tasks(config: TrainConfig) -> Tasks:
-    """Return a config's problems with their prompts; DataError if a held-out problem is a training problem too."""
+    """Return a config's problems with their prompts.
+
+    DataError if a held-out problem is a training problem too.
+    """
     train, heldout, left_out = _read_problems(config.problems)
     check_problems(config, train, heldout)
-    ask = build_asker(config.prompt)
-    asked_train = [
-        Task(_compared(problem, config.evaluator.comparison), ask(problem)) for problem in train
-    ]
-    return Tasks(asked_train, [Task(problem, ask(problem)) for problem in heldout], left_out)
+    ask = make_prompt_builder(config.prompt)
+    train_tasks = []
+    for problem in train:
+        # For training alone: recipes that differ in it are measured alike.
+        compared = _with_comparison(problem, config.evaluator.comparison)
+        train_tasks.append(Task(compared, ask(problem)))
+    heldout_tasks = [Task(problem, ask(problem)) for problem in heldout]
+    return Tasks(train_tasks, heldout_tasks, left_out)
 
 
 def check_problems(
     config: TrainConfig, train: Sequence[Problem], heldout: Sequence[Problem]
 ) -> None:
-    """Raise an error if problems are in both sets, or are too few for a step; an empty set is not known yet."""
-    if shared := _find_shared(heldout, train):
+    """Raise an error if problems are in both sets, or are too few for a step.
+
+    An empty set is not known yet.
+    """
+    shared_ids = _find_shared(heldout, train)
+    if shared_ids:
         raise DataError(
-            f"{len(shared)} held-out problems are training problems too (first: {shared[0]!r}); "
-            "remove them from one of the two files, or accuracy is measured on training data"
+            f"{len(shared_ids)} held-out problems are training problems too (first: "
+            f"{shared_ids[0]!r}); remove them from one of the two files, or accuracy is measured "
+            "on training data"
         )
     batch = config.batch
     if not train or batch.train_batch_size <= len(train):
@@ -96,8 +110,9 @@ def check_problems(
         num_processes=num_processes,
     )
     if smaller is None:
-        shared = f" that {num_processes} processes share" if num_processes > 1 else ""
-        advice = f"add problems: so few do not fill a step of two updates{shared}"
+        advice = "add problems: so few do not fill a step of two updates"
+        if num_processes > 1:
+            advice += f" that {num_processes} processes share"
     else:
         flags = [
             f"--batch.train_batch_size {smaller.train_batch_size}",
@@ -107,17 +122,19 @@ def check_problems(
             flags.append(f"--batch.micro_batch_rollouts {smaller.micro_batch_rollouts}")
         advice = f"add problems, or lower it: {' '.join(flags)}"
     raise ConfigError(
-        f"batch.train_batch_size={batch.train_batch_size} is more than the {len(train)} training problems; {advice}"
+        f"batch.train_batch_size={batch.train_batch_size} is more than the {len(train)} training "
+        f"problems; {advice}"
     )
 
 
 def shrink_batch(
     batch: BatchConfig, *, num_problems: int, num_samples: int, num_processes: int = 1
 ) -> BatchConfig | None:
-    """Return the largest batch sizes that so few problems fill; None where there are too few for any.
+    """Return the largest batch sizes that so few problems fill; None where there are too few.
 
-    A step keeps its number of updates where it can, and at least two if it had more than one: with one update every
-    ratio is 1. An update is a divisor of what it was, so that a power of two stays one.
+    A step keeps its number of updates where it can, and at least two if it had more than one: with
+    one update every ratio is 1. An update is a divisor of what it was, so that a power of two stays
+    one.
 
     Args:
         batch: sizes that are too large.
@@ -128,6 +145,7 @@ def shrink_batch(
     num_updates = batch.train_batch_size // batch.ppo_mini_batch_size
     most = num_problems // min(2, num_updates)
     for update in range(min(batch.ppo_mini_batch_size, most), 0, -1):
+        # Of a power of two, a power of two.
         if batch.ppo_mini_batch_size % update:
             continue
         step = update * min(num_updates, num_problems // update)
@@ -144,16 +162,18 @@ def shrink_batch(
 def _read_problems(
     problems: MicroProblems | ProblemFiles | HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
+    """Return training and held-out problems, and the number of skipped rows by reason."""
     match problems:
         case MicroProblems():
             train, heldout = generate_splits(problems)
             return train, heldout, {}
         case ProblemFiles():
-            if is_livecodebench(path := problems.train):
+            if is_livecodebench(problems.train):
                 raise DataError(
-                    f"{path} is LiveCodeBench, a benchmark: training would contaminate it; use it as heldout"
+                    f"{problems.train} is LiveCodeBench, a benchmark: training would contaminate "
+                    "it; use it as heldout"
                 )
-            return read_problems(path), _read_heldout(problems.heldout), {}
+            return read_problems(problems.train), _read_heldout(problems.heldout), {}
         case HubProblems():
             return read_splits(problems)
 
@@ -161,40 +181,54 @@ def _read_problems(
 def read_splits(
     problems: HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
-    """Return the training and held-out problems of a data set, and how many rows were left out, by reason."""
-    place = {
-        "revision": problems.revision,
-        "subset": problems.subset,
-        "format_name": problems.format,
-    }
-    read = partial(read_published, problems.id, **place)
-    asked = read(split=problems.split, is_trained_on=True)
+    """Return the problems of a data set, and the number of skipped rows by reason.
+
+    The problems are those of training, and the held-out ones.
+    """
+    read = partial(
+        read_published,
+        problems.id,
+        revision=problems.revision,
+        subset=problems.subset,
+        format_name=problems.format,
+    )
+    train = read(split=problems.split, is_trained_on=True)
     if problems.heldout is not None:
-        return asked.problems, _read_heldout(problems.heldout), asked.left_out
-    held = read(split=problems.heldout_split or "", is_trained_on=False)
-    return asked.problems, held.problems, Counter(asked.left_out) + Counter(held.left_out)
+        return train.problems, _read_heldout(problems.heldout), train.left_out
+    heldout = read(split=problems.heldout_split or "", is_trained_on=False)
+    left_out = Counter(train.left_out) + Counter(heldout.left_out)
+    return train.problems, heldout.problems, left_out
 
 
 def generate_splits(problems: MicroProblems) -> tuple[list[Problem], list[Problem]]:
     """Return the training and the held-out problems of a generated world.
 
-    Whoever needs the problems of a run again, as the viewer does, calls this with the table of its config.
+    Whoever needs the problems of a run again, as the viewer does, calls this with the table of its
+    config.
     """
-    shared: dict[str, Any] = {"seed": problems.seed, "styles": problems.styles}
     train = generate_problems(
-        split="train", num_problems=problems.num_train, tiers=problems.tiers, **shared
+        split="train",
+        num_problems=problems.num_train,
+        tiers=problems.tiers,
+        seed=problems.seed,
+        styles=problems.styles,
     )
     heldout = generate_problems(
         split="heldout",
         num_problems=problems.num_heldout,
         tiers=problems.heldout_tiers or problems.tiers,
-        **shared,
+        seed=problems.seed,
+        styles=problems.styles,
     )
     return list(train), list(heldout)
 
 
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of `problems` that share their id or statement (but for spaces) with one of `others`."""
+    """Return the ids of `problems` that share their id or statement with one of `others`.
+
+    Statements that differ in spaces only are the same.
+    """
+    # Two data sets may hold one problem under different ids.
     ids = {problem.id for problem in others}
     statements = {_normalise(problem.statement) for problem in others}
     shared = []
@@ -211,7 +245,8 @@ def _normalise(statement: str) -> str:
 def _read_heldout(path: Path) -> list[Problem]:
     """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
 
-    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of all six.
+    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of
+    all six.
     """
     if is_livecodebench(path):
         return [question.load() for question in LiveCodeBench(path=path).read()]
@@ -223,21 +258,25 @@ def order_problems(
 ) -> list[int]:
     """Return the problems of all steps, in order: `num_steps * train_batch_size` indices.
 
-    Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears twice in a step. A
-    pure function of its arguments: a resumed run samples the same problems.
+    Each pass over the problems is a fresh permutation, cut to whole steps, so no problem appears
+    twice in a step. A pure function of its arguments: a resumed run samples the same problems.
     """
     steps_per_pass = num_problems // train_batch_size
     order: list[int] = []
     for first_step in range(0, num_steps, steps_per_pass):
         shuffled = list(range(num_problems))
+        # A seed for each pass: no other has to be drawn before it.
         random.Random(f"{seed}-{first_step}").shuffle(shuffled)
         steps = min(steps_per_pass, num_steps - first_step)
         order.extend(shuffled[: steps * train_batch_size])
     return order
 
 
-def _compared(problem: Problem, comparison: OutputComparison) -> Problem:
-    """Return a problem with the recipe's output comparison; a problem with a checker of its own keeps that."""
+def _with_comparison(problem: Problem, comparison: OutputComparison) -> Problem:
+    """Return a problem with the recipe's output comparison.
+
+    A problem with a checker of its own keeps that.
+    """
     if comparison == "robust" or problem.checker.type != "default":
         return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})

@@ -44,30 +44,38 @@ def run_training(
         run_directory: where the run is, or will be.
         observer: receives the run's events.
         command: recorded in the manifest.
-        callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its model and state.
+        callbacks: of the engine's own kind (TRL: `transformers.TrainerCallback`); they see its
+            model and state.
 
     Raises:
         ConfigError: the config contradicts the machine or the problems.
         DataError: the problem files or the model folder are wrong.
-        TrainingError: the folder holds a run under another config or in progress, or training diverged.
+        TrainingError: the folder holds a run under another config or in progress, or training
+            diverged.
         KeyboardInterrupt: stopped by the user; the run can be resumed.
     """
     run = RunDirectory(run_directory)
     check_run_directory(run, config)
+    # Before anything is loaded: that takes minutes.
     if run.is_finished:
+        # The same command again is not an error.
         return _report_finished(run, observer)
     extensions = find_extensions(config)
     check_settings(config)
+    # From here on things are open that must be closed whatever happens.
     with ExitStack() as opened:
         opened.enter_context(explain_failures(config, run))
         tasks = load_tasks(config)
         for reason, number in tasks.left_out.items():
             observer.note(f"{number} rows of {config.problems.kind} were skipped: {reason}")
-        engine = import_module(f"microcoder.train.{config.engine}.engine")  # which imports torch
+        # It imports torch.
+        engine = import_module(f"microcoder.train.{config.engine}.engine")
         policy = engine.load_policy(config, observer=observer)
+        # With the real tokenizer; the dry run may know bounds only.
         check_context(config, tasks, partial(engine.encode_prompts, config, policy))
         judge, judged_by = opened.enter_context(open_judge(config.evaluator))
-        machine, leads = engine.describe_machine(config), engine.is_main_process()
+        machine = engine.describe_machine(config)
+        leads = engine.is_main_process()
         if leads:
             opened.enter_context(run.lock())
             # Another process may have come first while this one loaded.
@@ -84,11 +92,13 @@ def run_training(
                 **judged_by,
             }
             open_run(run, manifest, config, observer=observer)
+        # From here on the main process's files are there for all.
         engine.wait_for_everyone()
         if run.is_finished:
             return _report_finished(run, observer)
         resume_step = run.latest_checkpoint_step()
-        run_clock = RunClock(**(read_clock(run, resume_step) if resume_step else {}))
+        run_clock = RunClock(**read_clock(run, resume_step)) if resume_step else RunClock()
+        # Known only now: an engine may have several processes.
         for line in describe_batches(config, num_processes=machine["num_processes"]):
             observer.note(line)
         if resume_step != config.num_steps:
@@ -104,7 +114,9 @@ def run_training(
 
 
 def look_before_training(config: TrainConfig, *, observer: Observer) -> list[str]:
-    """Sample some training problems by the untrained model; return what a run could learn from them, in lines.
+    """Return what a run could learn from some training problems, in lines.
+
+    The untrained model samples them, as a step would.
 
     Raises:
         ConfigError: the engine is verl, or the config contradicts the machine or the problems.
@@ -112,26 +124,34 @@ def look_before_training(config: TrainConfig, *, observer: Observer) -> list[str
     """
     if config.engine != "trl":
         raise ConfigError(
-            f'a look samples in this process, by engine trl, and the recipe has "{config.engine}"; add --engine trl'
+            f'a look samples in this process, by engine trl, and the recipe has "{config.engine}"; '
+            "add --engine trl"
         )
     with ExitStack() as opened:
         folder = Path(opened.enter_context(TemporaryDirectory()))
         run = RunDirectory(folder / "look")
         opened.enter_context(explain_failures(config, run))
         tasks = load_tasks(config)
-        engine = import_module(f"microcoder.train.{config.engine}.engine")  # which imports torch
+        # It imports torch.
+        engine = import_module(f"microcoder.train.{config.engine}.engine")
         policy = engine.load_policy(config, observer=observer)
         check_context(config, tasks, partial(engine.encode_prompts, config, policy))
         judge, _ = opened.enter_context(open_judge(config.evaluator))
         scored_P_G = engine.look(EngineInputs(config, policy, tasks, judge, run, observer))
+    # The judge is closed, and the folder is gone.
     look = summarise_look(scored_P_G)
     return describe_look(look, max_response_tokens=config.rollout.max_response_tokens)
 
 
 def summarise(run: RunDirectory, clock: RunClock) -> dict[str, Any]:
-    """Return the `summary.json` of a run whose steps are done: accuracy before and after, and the time it took."""
+    """Return the `summary.json` of a run whose steps are done.
+
+    It tells accuracy before and after, and the time that the run took.
+    """
     evaluations = run.read_evaluations()
-    before, after = evaluations[0], evaluations[-1]
+    # The first is that of the untrained model.
+    before = evaluations[0]
+    after = evaluations[-1]
     return {
         "accuracy_before": before["accuracy"],
         "accuracy_after": after["accuracy"],

@@ -1,6 +1,9 @@
-"""TRL's own options that a recipe names in [trl]: whether TRL has them, and whether a logger's package is here.
+"""TRL's own options that a recipe names in [trl].
 
-Read from the source of the installed packages: to import them takes seconds, which a dry run should not.
+Does TRL have them, and is a logger's package here?
+
+Read from the source of the installed packages: to import them takes seconds, which a dry run should
+not.
 """
 
 import ast
@@ -39,7 +42,10 @@ def find_option_faults(options: Mapping[str, Any]) -> Iterator[str]:
     loggers = list_loggers()
     for name in _asked_loggers(options):
         if loggers is not None and name not in loggers:
-            yield f"[trl] report_to = {name!r} is no logger of transformers; use one of {', '.join(loggers)}"
+            yield (
+                f"[trl] report_to = {name!r} is no logger of transformers; use one of "
+                f"{', '.join(loggers)}"
+            )
     known = list_options()
     if known is None:
         return
@@ -60,15 +66,21 @@ def find_missing_loggers(options: Mapping[str, Any]) -> Iterator[str]:
 
 def _asked_loggers(options: Mapping[str, Any]) -> list[str]:
     asked = options.get("report_to", "none")
+    # TRL takes the name of a logger, or a list of several.
     names = asked if isinstance(asked, list | tuple) else [asked]
     return [str(name) for name in names]
 
 
 @cache
 def list_loggers() -> tuple[str, ...] | None:
-    """Return the names that `report_to` takes; None if they are not where this version of transformers has them."""
+    """Return the names that `report_to` takes.
+
+    None if this version of transformers has them elsewhere.
+    """
     tree = _parse("transformers", "integrations/integration_utils.py")
-    for statement in () if tree is None else tree.body:
+    if tree is None:
+        return None
+    for statement in tree.body:
         if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Dict):
             continue
         target = statement.targets[0]
@@ -81,6 +93,7 @@ def list_loggers() -> tuple[str, ...] | None:
 @cache
 def list_options() -> frozenset[str] | None:
     """Return the names of TRL's options for GRPO; None if its source is not here."""
+    # GRPOConfig inherits most of them.
     names: set[str] = set()
     for package, file in _SOURCES:
         tree = _parse(package, file)
@@ -98,10 +111,13 @@ def _parse(package: str, file: str) -> ast.Module | None:
     if spec is None or not spec.submodule_search_locations:
         return None
     source = Path(next(iter(spec.submodule_search_locations)), file)
-    return parse_source(source.read_text(encoding="utf-8")) if source.exists() else None
+    if not source.exists():
+        return None
+    return parse_source(source.read_text(encoding="utf-8"))
 
 
-def _list_fields(found: ast.ClassDef) -> Iterator[str]:
-    for statement in found.body:
+def _list_fields(options: ast.ClassDef) -> Iterator[str]:
+    """Yield the names of a class's annotated fields."""
+    for statement in options.body:
         if isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
             yield statement.target.id

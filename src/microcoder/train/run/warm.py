@@ -1,16 +1,19 @@
-"""Warm start of the micro model: a tiny Qwen3, trained from scratch on mixed right, wrong and unfinished answers.
+"""Warm start of the micro model: a tiny Qwen3, trained from scratch.
 
-Reinforcement learning needs a model that is right sometimes. This one learns in about two CPU-minutes to answer the
-problems of `microcoder.data.micro` about as well as its demonstrations do, and is saved as an ordinary Hugging Face
-folder, to be used like a downloaded model.
+It learns from mixed right, wrong and unfinished answers.
 
-Its tokenizer is byte-level BPE whose tokens may span most of a code line. Long tokens keep responses short, and on a
-CPU a response costs by the token. Digits are tokens of their own (or with a sign before them), so that a constant can
-be copied; newlines too, so that lines do not merge.
+Reinforcement learning needs a model that is right sometimes. This one learns in about two
+CPU-minutes to answer the problems of `microcoder.data.micro` about as well as its demonstrations
+do. It is saved as an ordinary Hugging Face folder, to be used like a downloaded model.
 
-Muon trains the matrices: momentum whose singular values are all set to about one. After 200 steps of a warm start the
-loss was 0.71 with it and 0.94 with AdamW only (one run each). torch.optim.Muon computes in bfloat16 and one matrix at
-a time; on a CPU without bfloat16 units a step took over three times as long.
+Its tokenizer is byte-level BPE whose tokens may span most of a code line. Long tokens keep
+responses short, and on a CPU a response costs by the token. Digits are tokens of their own (or with
+a sign before them), so that a constant can be copied; newlines too, so that lines do not merge.
+
+Muon trains the matrices: momentum whose singular values are all set to about one. After 200 steps
+of a warm start the loss was 0.71 with it and 0.94 with AdamW only (one run each). torch.optim.Muon
+computes in bfloat16 and one matrix at a time; on a CPU without bfloat16 units a step took over
+three times as long.
 """
 
 import hashlib
@@ -44,10 +47,17 @@ from microcoder.train.recipe.recipe import (
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.weights import model_source
 
-PAD, EOS, SEPARATOR = "<|pad|>", "<|eos|>", "<|sep|>"
+PAD = "<|pad|>"
+EOS = "<|eos|>"
+SEPARATOR = "<|sep|>"
+"""Token between the statement and the response."""
 _PIECES = r"[+*-]\d|\d|\n|(?:[^\n\d+*-]|[+*-](?!\d))+"
-"""Pieces of text that are tokenized apart: a sign and its digit, such as `*7`, a step of a chain, are one."""
+"""Pieces of text that are tokenized apart.
+
+A sign and its digit, such as `*7`, a step of a chain, are one piece.
+"""
 _MAX_TOKEN_LENGTH = 36
+"""Most characters of a token: most of a code line."""
 
 CHAT_TEMPLATE = (
     "{% for message in messages %}"
@@ -60,7 +70,7 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train the tokenizer, of at most `vocab_size` tokens, on texts; the same texts give the same tokenizer."""
+    """Train the tokenizer, of at most `vocab_size` tokens; the same texts give the same one."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -90,23 +100,31 @@ def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedToken
 
 
 _COEFFICIENTS = (3.4445, -4.7750, 2.0315)
+"""Muon's own: a Newton-Schulz step that raises small singular values fast."""
 _ITERATIONS = 5
 _MOMENTUM = 0.95
 
 
 class Muon:
-    """Optimizer of matrices by orthogonalised Nesterov momentum; vectors and embeddings need another one."""
+    """Optimizer of matrices by orthogonalised Nesterov momentum.
+
+    Vectors and embeddings need another one.
+    """
 
     def __init__(self, matrices: Iterable[torch.nn.Parameter]) -> None:
         by_shape: dict[torch.Size, list[torch.nn.Parameter]] = {}
         for matrix in matrices:
+            # Matrices of one shape are orthogonalised together, which is faster.
             by_shape.setdefault(matrix.shape, []).append(matrix)
         self._groups = list(by_shape.values())
         self._buffers = [torch.zeros(len(group), *group[0].shape) for group in self._groups]
 
     @torch.no_grad()
     def step(self, learning_rate: float) -> None:
-        """Update every matrix by its gradient, by a step about as long as AdamW's at the same rate."""
+        """Update every matrix by its gradient.
+
+        A step is about as long as AdamW's at the same rate.
+        """
         for group, buffer in zip(self._groups, self._buffers, strict=True):
             gradients = torch.stack([matrix.grad for matrix in group if matrix.grad is not None])
             buffer.lerp_(gradients, 1 - _MOMENTUM)
@@ -117,7 +135,7 @@ class Muon:
 
 
 def orthogonalise(matrices: torch.Tensor) -> torch.Tensor:
-    """Return a stack of matrices with singular values brought near one, by Newton-Schulz iterations."""
+    """Return a stack of matrices with singular values near one, by Newton-Schulz iterations."""
     is_tall = matrices.shape[-2] > matrices.shape[-1]
     result = matrices.mT if is_tall else matrices
     result = result / (result.norm(dim=(-2, -1), keepdim=True) + 1e-7)
@@ -134,8 +152,12 @@ _MARKER = "warmstart.json"
 _LEARNING_RATE = 1e-2
 """Peak learning rate of Muon; linear warm-up over 6 % of the steps, then cosine to 5 %."""
 _MAX_TOKENS = 192
-"""Length at which statement and response together are truncated; only rambling answers are longer."""
+"""Length at which statement and response together are truncated.
+
+Only rambling answers are longer.
+"""
 _TOKENIZER_DEMONSTRATIONS = 4000
+"""Demonstrations that the tokenizer is trained on."""
 _MAX_POSITIONS = 1024
 THOROUGH_SHARE = 0.7
 """Share of the steps that train on demonstrations that think to the end; the mixture follows."""
@@ -144,7 +166,10 @@ _EMBEDDING_RATE = 0.4
 
 
 def find_model(config: TrainConfig, observer: Observer) -> str:
-    """Return the folder or the hub name of the model that a recipe starts from; warm-start the micro model first."""
+    """Return the folder or the Hub's name of the model that a recipe starts from.
+
+    The micro model is built first, unless it is there already.
+    """
     model = config.model
     if not isinstance(model, MicroModel):
         return model_source(model.path)
@@ -155,12 +180,13 @@ def find_model(config: TrainConfig, observer: Observer) -> str:
 def build_micro_checkpoint(config: WarmStartConfig, observer: Observer, *, cache: Path) -> Path:
     """Return the folder of a micro checkpoint, training it unless `cache` holds it already.
 
-    The folder's name is a digest of the config, the code of the micro world and the versions of the libraries. It
-    is renamed into place when it is complete; other processes that need it wait.
+    The folder's name is a digest of the config, the code of the micro world and the versions of the
+    libraries. It is renamed into place when it is complete; other processes that need it wait.
     """
     cache.mkdir(parents=True, exist_ok=True)
     folder = cache / f"micro-{checkpoint_digest(config)}"
     with (cache / f".{folder.name}.lock").open("w") as lock:
+        # Another process may be building the same one.
         lock_file(lock, waits=True)
         if not (folder / _MARKER).exists():
             with new_folder(folder) as partial:
@@ -169,9 +195,13 @@ def build_micro_checkpoint(config: WarmStartConfig, observer: Observer, *, cache
 
 
 def checkpoint_digest(config: WarmStartConfig) -> str:
-    """Return a digest of all that determines the weights: on one machine, equal digests mean equal checkpoints."""
+    """Return a digest of all that determines the weights.
+
+    On one machine, equal digests mean equal checkpoints.
+    """
     digest = hashlib.sha256(config.model_dump_json().encode())
     world = sorted(Path(microcoder.data.micro.__file__).parent.glob("*.py"))
+    # By their meaning: comments and layout change no weight.
     for source in (*world, Path(__file__)):
         digest.update(f"{source.name}\0{dump_meaning(source)}".encode())
     for library in (torch, transformers, tokenizers):
@@ -180,25 +210,26 @@ def checkpoint_digest(config: WarmStartConfig) -> str:
 
 
 def _build(config: WarmStartConfig, observer: Observer, folder: Path) -> None:
-    # First complete reasoning, then the mixture.
+    """Train a micro checkpoint and write it to a folder."""
     draw = partial(
         generate_chain_demonstrations,
         num=config.num_demonstrations,
         seed=config.seed,
         shares=config.thinking,
     )
-    complete, mixture = list(draw(thorough=True)), list(draw(thorough=False))
-    texts = (
-        text
-        for shown in mixture[:_TOKENIZER_DEMONSTRATIONS]
-        for text in (shown.statement, shown.response)
-    )
+    complete = list(draw(thorough=True))
+    mixture = list(draw(thorough=False))
+    texts: list[str] = []
+    for demonstration in mixture[:_TOKENIZER_DEMONSTRATIONS]:
+        texts += [demonstration.statement, demonstration.response]
     tokenizer = train_tokenizer(texts, vocab_size=config.vocab_size)
+    # First complete reasoning, then the mixture.
     num_complete = round(THOROUGH_SHARE * config.num_steps)
     batches = chain(
         islice(_batches(_encode(complete, tokenizer), config), num_complete),
         islice(_batches(_encode(mixture, tokenizer), config), config.num_steps - num_complete),
     )
+    # Building it must not change what the run draws.
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(config.seed)
         model = _create_model(config, tokenizer)
@@ -212,6 +243,7 @@ def _build(config: WarmStartConfig, observer: Observer, folder: Path) -> None:
 
 
 def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -> Qwen3ForCausalLM:
+    """Return an untrained model, its weights drawn."""
     model = Qwen3ForCausalLM(
         Qwen3Config(
             vocab_size=len(tokenizer),
@@ -233,7 +265,9 @@ def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -
     torch.nn.init.normal_(model.model.embed_tokens.weight, std=0.05)
     for name, parameter in model.named_parameters():
         if parameter.dim() == 2 and "embed_tokens" not in name:
+            # 1/sqrt(fan-in).
             scale = parameter.shape[1] ** -0.5
+            # They add to the residual stream, twice in each layer.
             if name.endswith(("o_proj.weight", "down_proj.weight")):
                 scale *= (2 * config.num_layers) ** -0.5
             torch.nn.init.normal_(parameter, std=scale)
@@ -242,15 +276,20 @@ def _create_model(config: WarmStartConfig, tokenizer: PreTrainedTokenizerFast) -
 
 @dataclass(frozen=True, slots=True)
 class _Example:
+    """A demonstration in tokens."""
+
     ids: list[int]
     prompt_length: int
+    """Tokens before the response, the separator included."""
 
 
 def _encode(
     demonstrations: Sequence[ChainDemonstration], tokenizer: PreTrainedTokenizerFast
 ) -> list[_Example]:
+    """Return demonstrations in tokens, truncated to the length that is trained on."""
     vocabulary = tokenizer.get_vocab()
-    separator, end = vocabulary[SEPARATOR], vocabulary[EOS]
+    separator = vocabulary[SEPARATOR]
+    end = vocabulary[EOS]
     prompts = tokenizer([item.statement for item in demonstrations])["input_ids"]
     responses = tokenizer([item.response for item in demonstrations])["input_ids"]
     return [
@@ -266,17 +305,15 @@ def _train(
     observer: Observer,
 ) -> None:
     """Train by cross entropy over responses; report the smoothed loss to the observer six times."""
-    is_matrix = {
-        name: parameter.dim() == 2 and "embed" not in name
-        for name, parameter in model.named_parameters()
-    }
-    muon = Muon(parameter for name, parameter in model.named_parameters() if is_matrix[name])
-    adam = torch.optim.AdamW(
-        (parameter for name, parameter in model.named_parameters() if not is_matrix[name]),
-        betas=(0.9, 0.95),
-        weight_decay=0.0,
-        fused=True,
-    )
+    matrices = []
+    others = []
+    for name, parameter in model.named_parameters():
+        if parameter.dim() == 2 and "embed" not in name:
+            matrices.append(parameter)
+        else:
+            others.append(parameter)
+    muon = Muon(matrices)
+    adam = torch.optim.AdamW(others, betas=(0.9, 0.95), weight_decay=0.0, fused=True)
     model.train()
     smoothed = 0.0
     for step, batch in zip(range(1, config.num_steps + 1), batches, strict=False):
@@ -288,42 +325,50 @@ def _train(
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         adam.step()
         muon.step(_LEARNING_RATE * share)
-        smoothed = loss.item() if step == 1 else 0.95 * smoothed + 0.05 * loss.item()
+        if step == 1:
+            smoothed = loss.item()
+        else:
+            smoothed = 0.95 * smoothed + 0.05 * loss.item()
         if step % max(1, config.num_steps // 6) == 0:
             observer.note(
-                f"warm start of the micro model: step {step}/{config.num_steps}, loss {smoothed:.2f}"
+                f"warm start of the micro model: step {step}/{config.num_steps}, loss "
+                f"{smoothed:.2f}"
             )
     model.eval()
 
 
 def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[list[_Example]]:
-    """Yield batches of examples of like length, so that little is padding, the batches in mixed order."""
+    """Yield batches of examples, in mixed order.
+
+    A batch's examples are of like length, so that little is padding.
+    """
     generator = random.Random(f"microcoder warm start {config.seed}")
     while True:
         order = list(range(len(examples)))
         generator.shuffle(order)
+        # Sorted within a window only: sorted as a whole, an epoch would go from short to long.
         window = config.batch_size * 16
         for start in range(0, len(order), window):
-            chosen = sorted(
-                (examples[i] for i in order[start : start + window]), key=lambda item: len(item.ids)
-            )
-            batches = [
-                chosen[i : i + config.batch_size] for i in range(0, len(chosen), config.batch_size)
-            ]
+            chosen = [examples[index] for index in order[start : start + window]]
+            chosen.sort(key=lambda example: len(example.ids))
+            batches = []
+            for first in range(0, len(chosen), config.batch_size):
+                batches.append(chosen[first : first + config.batch_size])
             generator.shuffle(batches)
             yield from batches
 
 
 def _schedule(step: int, num_steps: int) -> float:
+    """Return the share of the peak learning rate in a step: linear warm-up, then cosine."""
     warm_up = max(1.0, 0.06 * num_steps)
-    return min(1.0, step / warm_up) * (
-        0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - 1) / num_steps))
-    )
+    cosine = math.cos(math.pi * (step - 1) / num_steps)
+    return min(1.0, step / warm_up) * (0.05 + 0.95 * 0.5 * (1 + cosine))
 
 
 def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example]) -> torch.Tensor:
-    """Return the mean cross entropy of a batch over its responses' tokens; the others have no logits."""
-    # The digits of a statement are drawn: there is nothing to learn in them.
+    """Return the mean cross entropy of a batch over its responses' tokens."""
+    # The digits of a statement are drawn: there is nothing to learn in them, so that they have no
+    # logits.
     width = max(len(example.ids) for example in batch)
     ids_B_T = torch.zeros(len(batch), width, dtype=torch.long)
     counts_B_T = torch.zeros(len(batch), width, dtype=torch.bool)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -34,12 +34,10 @@ def silence_transformers() -> None:
 
 
 def describe_device(dtype: Literal["auto", "float32", "bfloat16"]) -> dict[str, str]:
-    """Return the device of generation in this process, and the number format of the weights there."""
+    """Return the device of generation in this process, and the number format of weights there."""
     on_gpu = torch.cuda.is_available()
-    return {
-        "device": torch.cuda.get_device_name() if on_gpu else "cpu",
-        "dtype": choose_dtype(dtype, on_gpu=on_gpu),
-    }
+    device = torch.cuda.get_device_name() if on_gpu else "cpu"
+    return {"device": device, "dtype": choose_dtype(dtype, on_gpu=on_gpu)}
 
 
 def model_source(name: str) -> str:
@@ -53,7 +51,10 @@ def model_source(name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Published:
-    """What a checkpoint's files say and its loaded model does not: it is written back as the model is saved."""
+    """Entries of a checkpoint's files that its loaded model lacks.
+
+    They are written back as the model is saved.
+    """
 
     generation: GenerationConfig
     """The checkpoint's own generation config: how servers sample by default."""
@@ -83,12 +84,15 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load weights and tokenizer from a folder or the hub.
 
-    The model's generation config holds end and padding tokens only, whatever the checkpoint's own says: transformers
-    takes every setting that a caller leaves open from it, and so would sample from another distribution.
+    The model's generation config holds end and padding tokens only, whatever the checkpoint's own
+    has. Transformers takes every setting that a caller leaves open from it, and so would sample
+    from another distribution.
 
     Raises:
-        DataError: a part is missing or cannot be loaded, no end token is named, or weights are not finite.
+        DataError: a part is missing or cannot be loaded, no end token is named, or weights are not
+            finite.
     """
+    # Its progress bars would break into ours.
     silence_transformers()
     try:
         tokenizer = AutoTokenizer.from_pretrained(source, revision=revision, padding_side="left")
@@ -99,20 +103,22 @@ def load_checkpoint(
             attn_implementation=attn_implementation,
             output_loading_info=True,
         )
-    except (
-        Exception
-    ) as error:  # foreign files fail in many ways: safetensors, tokenizers, pydantic, the hub
+    except Exception as error:
+        # Foreign files fail in many ways: safetensors, tokenizers, pydantic, the Hub.
         if is_disk_full(error):
             raise
         reason = str(error).strip().split("\n")[0]
         raise DataError(
-            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and the files, or "
-            "download it and pass --model.path FOLDER (of `microcoder eval`: --generation.model FOLDER)"
+            f"cannot load model {source!r}: {type(error).__name__}: {reason}; check the name and "
+            "the files, or download it and pass --model.path FOLDER (of `microcoder eval`: "
+            "--generation.model FOLDER)"
         ) from None
-    if missing := sorted(report["missing_keys"]):
+    # transformers only warns of them, and draws them at random.
+    missing = sorted(report["missing_keys"])
+    if missing:
         raise DataError(
-            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: {missing[0]}); they "
-            "would be random: save the whole model with save_pretrained()"
+            f"checkpoint {source!r} lacks {len(missing)} weights of its own architecture (first: "
+            f"{missing[0]}); they would be random: save the whole model with save_pretrained()"
         )
     if not isinstance(tokenizer, PreTrainedTokenizerBase):
         raise DataError(
@@ -130,16 +136,19 @@ def check_finite(model: torch.nn.Module, source: str) -> None:
             broken.append(name)
     if broken:
         raise DataError(
-            f"checkpoint {source!r} holds weights that are no numbers (NaN or infinite), in {len(broken)} of its "
-            f"tensors (first: {broken[0]}); it was saved by a training that diverged: use an earlier checkpoint, or "
-            "download it again"
+            f"checkpoint {source!r} holds weights that are no numbers (NaN or infinite), in "
+            f"{len(broken)} of its tensors (first: {broken[0]}); it was saved by a training that "
+            "diverged: use an earlier checkpoint, or download it again"
         )
 
 
 def _settle_tokens(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
 ) -> Checkpoint:
-    """Give a model and its tokenizer their end and padding tokens, and nothing else that sampling could read."""
+    """Give a model and its tokenizer their end and padding tokens.
+
+    They get nothing else that sampling could read.
+    """
     own = model.generation_config or GenerationConfig()
     text_config: Any = model.config.get_text_config()
     published = Published(
@@ -149,18 +158,20 @@ def _settle_tokens(
         model_pad_id=text_config.pad_token_id,
         use_cache=getattr(text_config, "use_cache", None),
     )
+    # Some models name their end token in config.json alone.
     ends = end_token_ids(tokenizer, own) or _as_ids(getattr(text_config, "eos_token_id", None))
     possible = [token for token in ends if 0 <= token < text_config.vocab_size]
     if not possible:
         named = f"end tokens {ends}, which its vocabulary lacks" if ends else "no end token"
         raise DataError(
-            f"checkpoint {source!r} names {named}: no response would ever end; name one as eos_token_id in its "
-            "generation_config.json"
+            f"checkpoint {source!r} names {named}: no response would ever end; name one as "
+            "eos_token_id in its generation_config.json"
         )
     remarks = _describe_tokens(tokenizer, own, possible)
     if tokenizer.eos_token_id is None:
         tokenizer.eos_token = tokenizer.convert_ids_to_tokens(possible[0])
     if tokenizer.pad_token_id is None:
+        # Padding is masked, so any token will do.
         padding = own.pad_token_id if isinstance(own.pad_token_id, int) else possible[0]
         tokenizer.pad_token = tokenizer.convert_ids_to_tokens(padding)
     set_generation(model, tokenizer, possible)
@@ -170,11 +181,13 @@ def _settle_tokens(
 
 
 def _own_token(tokenizer: PreTrainedTokenizerBase, kind: str) -> str | None:
+    """Return a special token that a tokenizer names itself, such as its "pad" token."""
     token = getattr(tokenizer, f"{kind}_token")
     return None if token is None else str(token)
 
 
 def _as_ids(value: object) -> list[int]:
+    """Return the tokens of an entry that may be a number, several in a list, or nothing."""
     if isinstance(value, int):
         return [value]
     return list(value) if isinstance(value, list | tuple) else []
@@ -185,9 +198,11 @@ def set_generation(
 ) -> None:
     """Replace a model's generation config by one that holds end, padding and start tokens only.
 
-    Settings of sampling in config.json, where old checkpoints have them, go too: transformers refuses to save those.
+    Settings of sampling in config.json, where old checkpoints have them, go too: transformers
+    refuses to save those.
     """
     config: Any = model.config
+    # They would be read as defaults of sampling.
     for name in config._get_generation_parameters():
         delattr(config, name)
     model.generation_config = GenerationConfig(
@@ -200,7 +215,7 @@ def set_generation(
 def _describe_tokens(
     tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig, end_ids: Sequence[int]
 ) -> list[str]:
-    """Return a sentence for each thing about a checkpoint's end and padding tokens that may surprise."""
+    """Return a sentence for each surprise in a checkpoint's end and padding tokens."""
     remarks = []
     ends = ", ".join(repr(tokenizer.convert_ids_to_tokens(token)) for token in end_ids)
     named = _as_ids(generation.eos_token_id)
@@ -209,18 +224,20 @@ def _describe_tokens(
         remarks.append(f"the tokenizer names no end token; the model's own ends a response: {ends}")
     elif named and own not in named:
         remarks.append(
-            f"the tokenizer's end token is not one of the model's generation config: each of {ends} ends a response"
+            "the tokenizer's end token is not one of the model's generation config: each of "
+            f"{ends} ends a response"
         )
     if tokenizer.pad_token_id is None:
         remarks.append(
-            "the tokenizer names no padding token; an end token pads here, and what is saved names none either"
+            "the tokenizer names no padding token; an end token pads here, and what is saved names "
+            "none either"
         )
     closing = _closing_token(tokenizer)
     if closing is not None and closing not in end_ids:
         token = tokenizer.convert_ids_to_tokens(closing)
         remarks.append(
-            f"the chat template closes an answer with {token!r}, which ends no response here (that do {ends}): "
-            "answers may run on; name it in eos_token_id of generation_config.json"
+            f"the chat template closes an answer with {token!r}, which ends no response here (that "
+            f"do {ends}): answers may run on; name it in eos_token_id of generation_config.json"
         )
     return remarks
 
@@ -235,6 +252,7 @@ def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
         text = str(tokenizer.apply_chat_template(chat, tokenize=False))
     except Exception:  # a template may refuse any chat that it was not written for
         return None
+    # What the template writes after the answer.
     behind = text.rpartition(answer)[2]
     ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
     return ids[0] if ids and ids[0] in tokenizer.all_special_ids else None
@@ -242,11 +260,13 @@ def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
 
 @contextmanager
 def as_published(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
-    """Within the body, the tokenizer is saved with its own tokens; afterwards `folder` has the own generation config.
+    """Within the body, the tokenizer is saved with its own tokens.
 
-    So a trained model differs from the one that it was trained from by its weights alone.
+    Afterwards `folder` has the checkpoint's own generation config. So a trained model differs from
+    the one that it was trained from by its weights alone.
     """
-    tokenizer, published = checkpoint.tokenizer, checkpoint.published
+    tokenizer = checkpoint.tokenizer
+    published = checkpoint.published
     text_config: Any = checkpoint.model.config.get_text_config()
     own_tokens = {"pad_token": published.pad_token, "eos_token": published.eos_token}
     own_keys = {"pad_token_id": published.model_pad_id, "use_cache": published.use_cache}
@@ -261,7 +281,8 @@ def as_published(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
         _set_all(text_config, used_keys)
     file = folder / "generation_config.json"
     if file.exists():
-        # Not by save_pretrained, which refuses settings that contradict each other, as published ones may.
+        # Not by save_pretrained, which refuses settings that contradict each other, as published
+        # ones may.
         published.generation.to_json_file(file)
 
 
@@ -271,17 +292,22 @@ def _set_all(owner: object, values: Mapping[str, Any]) -> None:
 
 
 _PROBE_TOKENS = 24
+"""Tokens of the prompt that is read with padding and without."""
 _PADDING_TOKENS = 9
+"""Padding tokens put before it."""
 _MOST_DIFFERENCE = {torch.float32: 0.01, torch.bfloat16: 0.25}
-"""Largest difference that padding may make, in standard deviations of the logits; rounding makes a tenth of it."""
+"""Largest difference that padding may make, in standard deviations of the logits.
+
+Rounding makes a tenth of it.
+"""
 
 
 @torch.no_grad()
 def check_positions(checkpoint: Checkpoint, source: str) -> None:
     """Raise DataError if padding on the left changes a model's log-probs.
 
-    TRL passes no position ids, so a model that counts positions from the first column, such as GPT-2, would be trained
-    on other log-probs than those it was sampled with.
+    TRL passes no position ids. So a model that counts positions from the first column, such as
+    GPT-2, would be trained on other log-probs than those it was sampled with.
     """
     model: Any = checkpoint.model
     was_training = model.training
@@ -291,23 +317,28 @@ def check_positions(checkpoint: Checkpoint, source: str) -> None:
         # Kernels for a GPU; the weights are not there yet.
         model.set_attn_implementation("eager")
     vocab_size = model.config.get_text_config().vocab_size
-    tokens = [(7 * place + 3) % vocab_size for place in range(_PROBE_TOKENS)]
+    # Any tokens will do, as long as they differ.
+    tokens = [(7 * position + 3) % vocab_size for position in range(_PROBE_TOKENS)]
     plain = torch.tensor([tokens], device=model.device)
     padded = torch.tensor([[checkpoint.pad_id] * _PADDING_TOKENS + tokens], device=model.device)
     mask = torch.ones_like(padded)
+    # What is masked has no part in attention, so only positions can differ.
     mask[:, :_PADDING_TOKENS] = 0
     expected = model(input_ids=plain, attention_mask=torch.ones_like(plain)).logits.float()
-    found = model(input_ids=padded, attention_mask=mask).logits[:, _PADDING_TOKENS:].float()
+    logits = model(input_ids=padded, attention_mask=mask).logits
+    behind_padding = logits[:, _PADDING_TOKENS:].float()
     if model.config._attn_implementation != attention:
         model.set_attn_implementation(attention)
     model.train(was_training)
-    difference = (found.log_softmax(-1) - expected.log_softmax(-1)).abs().max()
+    difference = (behind_padding.log_softmax(-1) - expected.log_softmax(-1)).abs().max()
+    # Relative, since models differ in the size of their logits.
     share = float(difference / expected.std())
     if share > _MOST_DIFFERENCE.get(model.dtype, 0.25):
         raise DataError(
-            f"model {source!r} ({model.config.model_type}) gives other log-probs behind padding (by up to "
-            f"{float(difference):.2g} nats): it counts positions from the first column, and training would score "
-            "responses wrongly; use a model with rotary positions, such as Qwen, Llama or SmolLM"
+            f"model {source!r} ({model.config.model_type}) gives other log-probs behind padding "
+            f"(by up to {float(difference):.2g} nats): it counts positions from the first column, "
+            "and training would score responses wrongly; use a model with rotary positions, such "
+            "as Qwen, Llama or SmolLM"
         )
 
 
@@ -318,9 +349,13 @@ def encode_chats(
     if tokenizer.chat_template is None:
         texts = [render_chat(tokenizer, chat, options) for chat in chats]
         return [list(ids) for ids in tokenizer(text=texts)["input_ids"]]
+    # Plain lists and dicts, which it asks for.
+    conversations = []
+    for chat in chats:
+        conversations.append([dict(turn) for turn in chat])
     with explain_template():
         encoded: Any = tokenizer.apply_chat_template(
-            [[dict(turn) for turn in chat] for chat in chats],
+            conversations,
             add_generation_prompt=True,
             tokenize=True,
             return_dict=True,
@@ -331,83 +366,126 @@ def encode_chats(
 
 def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> None:
     """Raise ConfigError for chat-template options that the model's template ignores."""
-    asked = [{"role": "user", "content": "?"}]
     for name, value in options.items():
         if tokenizer.chat_template is None:
             raise ConfigError(
-                f"prompt.chat_template_options.{name}: this model has no chat template; leave it out"
+                f"prompt.chat_template_options.{name}: this model has no chat template; leave it "
+                "out"
             )
-        # A template may write the same with its default: it is asked with the opposite, and with none, too.
-        tried = () if name == "add_generation_prompt" else ({}, {name: value}, {name: not value})
-        if len({render_chat(tokenizer, asked, given) for given in tried}) < 2:
+        if not _changes_prompts(tokenizer, name, value):
             raise ConfigError(
-                f"prompt.chat_template_options.{name} would change nothing: the model's chat template does not look at "
-                "it; check its name, or leave it out"
+                f"prompt.chat_template_options.{name} would change nothing: the model's chat "
+                "template does not look at it; check its name, or leave it out"
             )
+
+
+def _changes_prompts(tokenizer: PreTrainedTokenizerBase, name: str, value: Any) -> bool:
+    """Return whether a chat template writes something else with an option."""
+    if name == "add_generation_prompt":
+        # Prompts of ours always have it.
+        return False
+    chat = [{"role": "user", "content": "?"}]
+    # A template may write the same with its default: it is tried with the opposite, and with
+    # none, too.
+    prompts = set()
+    for options in ({}, {name: value}, {name: not value}):
+        prompts.add(render_chat(tokenizer, chat, options))
+    return len(prompts) > 1
 
 
 def end_token_ids(
     tokenizer: PreTrainedTokenizerBase, generation: GenerationConfig | None
 ) -> list[int]:
-    """Return the tokens that end a response: the tokenizer's, and those of the model's generation config."""
-    given = None if generation is None else generation.eos_token_id
-    ids = [given] if isinstance(given, int) else list(given or ())
+    """Return the tokens that end a response, of the tokenizer and of the generation config."""
+    ids: list[int] = []
+    if generation is not None:
+        named = generation.eos_token_id
+        ids = [named] if isinstance(named, int) else list(named or ())
     own = tokenizer.eos_token_id
-    return ids if own in ids or not isinstance(own, int) else [own, *ids]
+    # The tokenizer's comes first: it is named where one is asked for.
+    if isinstance(own, int) and own not in ids:
+        return [own, *ids]
+    return ids
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GenerationSettings:
+    """How a model of this process answers: its weights, its prompts, and how it samples."""
+
+    batch_size: int
+    temperature: float
+    top_p: float
+    max_tokens: int
+    revision: str | None = None
+    """Of the model on the Hub."""
+    dtype: str = "float32"
+    """Number format of the weights."""
+    template_options: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the model's chat template."""
 
 
 def respond(
     name: str,
     chats: Sequence[Chat],
+    settings: GenerationSettings,
     *,
     seeds: Sequence[int],
-    batch_size: int,
-    temperature: float,
-    top_p: float,
-    max_tokens: int,
-    revision: str | None = None,
-    dtype: str = "float32",
-    template_options: Mapping[str, Any] | None = None,
     note: Callable[[str], None] = lambda text: None,
     report: Callable[[SamplingProgress], None] = lambda progress: None,
     keep_prompts: Callable[[list[str]], object] = lambda texts: None,
 ) -> Iterator[tuple[int, Completion]]:
-    """Load a model, sample a response to each chat, on a GPU if there is one; yield each with its chat's index.
+    """Load a model and sample a response to each chat, on a GPU if there is one.
 
-    Responses come in the order in which they end. Each depends on its own seed; see `responses.py`. `keep_prompts` gets
-    the texts of all prompts before the first: as the model is given them.
+    Yields each response with its chat's index, in the order in which they end. Each depends on its
+    own seed; see `responses.py`.
+
+    Args:
+        name: a checkpoint folder, or an id of the Hub.
+        chats: a prompt each.
+        settings: how the model answers.
+        seeds: one for each chat.
+        note: gets messages for the user.
+        report: gets the progress of a batch.
+        keep_prompts: gets the texts of all prompts, as the model is given them, before the first.
     """
     source = model_source(name)
-    checkpoint = load_checkpoint(source, revision=revision, dtype=dtype)
-    loaded, tokenizer = checkpoint.model, checkpoint.tokenizer
-    options = template_options or {}
-    check_options(tokenizer, options)
+    checkpoint = load_checkpoint(source, revision=settings.revision, dtype=settings.dtype)
+    tokenizer = checkpoint.tokenizer
+    check_options(tokenizer, settings.template_options)
     for remark in checkpoint.remarks:
         note(remark)
     if tokenizer.chat_template is None:
         note(
-            f"{name} has no chat template: prompts are plain text, as in the training of a base model; "
-            "prompt.style = instruct asks in training's words"
+            f"{name} has no chat template: prompts are plain text, as in the training of a base "
+            "model; prompt.style = instruct asks in training's words"
         )
-    prompts = encode_chats(tokenizer, chats, options)
-    keep_prompts([render_chat(tokenizer, chat, options) for chat in chats])
+    prompts = encode_chats(tokenizer, chats, settings.template_options)
+    keep_prompts([render_chat(tokenizer, chat, settings.template_options) for chat in chats])
     check_fit(
-        find_context(source, revision),
+        find_context(source, settings.revision),
         max(map(len, prompts)),
-        {"sampling.max_tokens": max_tokens},
+        {"sampling.max_tokens": settings.max_tokens},
     )
-    device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    model: Any = loaded.to(device).eval()  # pyrefly: ignore[bad-argument-type]
-    sampling = Sampling(temperature, top_p, max_tokens, checkpoint.end_ids, checkpoint.pad_id)
+    device = "cuda" if torch.cuda.is_available() else "cpu"
+    model: Any = checkpoint.model.to(torch.device(device)).eval()  # pyrefly: ignore[bad-argument-type]
+    sampling = Sampling(
+        settings.temperature,
+        settings.top_p,
+        settings.max_tokens,
+        checkpoint.end_ids,
+        checkpoint.pad_id,
+    )
+    responses = sample_responses(
+        model, prompts, sampling, seeds=seeds, batch_size=settings.batch_size, report=report
+    )
     try:
-        for index, ids in sample_responses(
-            model, prompts, sampling, seeds=seeds, batch_size=batch_size, report=report
-        ):
+        for index, ids in responses:
             (text,) = tokenizer.batch_decode([ids], skip_special_tokens=True)
             yield index, Completion(text, ids[-1] not in sampling.end_ids, len(ids))
     except torch.OutOfMemoryError as error:
         reason = str(error).splitlines()[0][:200]
         raise ConfigError(
-            f"out of memory ({reason}); lower generation.batch_size (now {batch_size}) or "
-            f"sampling.max_tokens (now {max_tokens}); type the same command again to resume"
+            f"out of memory ({reason}); lower generation.batch_size (now {settings.batch_size}) or "
+            f"sampling.max_tokens (now {settings.max_tokens}); type the same command again to "
+            "resume"
         ) from None

@@ -1,13 +1,15 @@
 """TRL's trainer as this package uses it: the only file that names what is private in TRL.
 
-TRL 1.16 has no public place for another sampler, loss or checkpoint, so seven of its private methods are overridden or
-called. Each has a public name here, which the trainers above override: `_compute_loss` is `compute_policy_loss`. What
-they are called with is compared with what the installed TRL has when this module is imported; a change is an error that
-names it, in the place of a run that is wrong.
+TRL 1.16 has no public place for another sampler, loss or checkpoint, so seven of its private
+methods are overridden or called. Each has a public name here, which the trainers above override:
+`_compute_loss` is `compute_policy_loss`. What they are called with is compared with what the
+installed TRL has when this module is imported; a change is an error that names it, in the place of
+a run that is wrong.
 
-TRL keeps the temperature in three places: the generation config, the vLLM client, and a closure that
-`add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at the old temperature,
-silently. Ratios must be taken at the sampling temperature (paper, equation 1): `set_sampling`.
+TRL keeps the temperature in three places: the generation config, the vLLM client, and a closure
+that `add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at
+the old temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1):
+`set_sampling`.
 """
 
 import inspect
@@ -47,20 +49,21 @@ PRIVATE_ATTRIBUTES = ("_metrics", "_entropy_bonus_enabled", "aux_loss_enabled")
 """Attributes that a built trainer must have, public or not, and that no document promises."""
 
 OF_VLLM = "vllm_generation"
-"""That of a trainer whose responses vLLM samples."""
+"""Attribute of a trainer whose responses vLLM samples."""
 
 OF_TRANSFORMERS = "generation_kwargs"
-"""That of a trainer whose responses transformers samples."""
+"""Attribute of a trainer whose responses transformers samples."""
 
 
 def find_changes(trainer: type) -> list[str]:
-    """Return what a trainer class has otherwise than TRL 1.16, a sentence each; empty where nothing changed."""
+    """Return what a trainer class has otherwise than TRL 1.16, a sentence each."""
     changes: list[str] = []
     for name, expected in PRIVATE_METHODS.items():
         method = getattr(trainer, name, None)
         if method is None:
             changes.append(f"{name} is gone")
             continue
+        # What follows the first ones may be added to without harm to us.
         parameters = [word for word in inspect.signature(method).parameters if word != "self"]
         if tuple(parameters[: len(expected)]) != expected:
             changes.append(
@@ -73,8 +76,8 @@ def require_known(changes: list[str]) -> None:
     """Raise TrainingError if there are changes: what, and which TRL to install."""
     if changes:
         raise TrainingError(
-            f"TRL {version('trl')} is not the TRL that this engine knows: {'; '.join(changes)}; install one that was "
-            f"tested: pip install '{TESTED}'"
+            f"TRL {version('trl')} is not the TRL that this engine knows: {'; '.join(changes)}; "
+            f"install one that was tested: pip install '{TESTED}'"
         )
 
 
@@ -82,7 +85,10 @@ require_known(find_changes(GRPOTrainer))
 
 
 class AdaptedTrainer(GRPOTrainer):
-    """TRL's trainer with a public name for each private method; each does what TRL does until it is overridden."""
+    """TRL's trainer with a public name for each private method.
+
+    Each does what TRL does until it is overridden.
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)
@@ -92,7 +98,7 @@ class AdaptedTrainer(GRPOTrainer):
 
     @property
     def reported(self) -> dict[str, list[float]]:
-        """Figures of the update at hand that TRL has collected, by TRL's names, one of each pass."""
+        """Figures of the update at hand, by TRL's names, one of each pass."""
         return self._metrics["train"]
 
     @property
@@ -105,11 +111,17 @@ class AdaptedTrainer(GRPOTrainer):
         return super()._generate_and_score_completions(inputs)
 
     def generate(self, prompts: list[Any]) -> Any:
-        """Return TRL's eight values of a round: prompt ids, completion ids, tools, completions, log-probs, ..."""
+        """Return TRL's eight values of a round.
+
+        They begin with prompt ids, completion ids, tools, completions and log-probs.
+        """
         return super()._generate(prompts)
 
     def generate_responses(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
-        """Return completion ids and log-probs of tokenized prompts; `rest` are TRL's images, fields and samples."""
+        """Return completion ids and log-probs of tokenized prompts.
+
+        `rest` are TRL's images, fields and samples.
+        """
         return super()._generate_single_turn(prompt_ids, *rest, **named)
 
     def tokenize(self, prompts: list[Any]) -> Any:
@@ -128,7 +140,8 @@ class AdaptedTrainer(GRPOTrainer):
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Return log-probs, entropies and an auxiliary loss.
 
-        Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows, logits_to_keep).
+        Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows,
+        logits_to_keep).
         """
         return super()._get_per_token_logps_and_entropies(
             model,
@@ -162,8 +175,8 @@ class AdaptedTrainer(GRPOTrainer):
     def _tokenize_prompts(self, prompts: list[Any]) -> Any:
         return self.tokenize(prompts)
 
-    def _get_per_token_logps_and_entropies(self, *given: Any, **named: Any) -> Any:
-        return self.read_logps(*given, **named)
+    def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
+        return self.read_logps(*arguments, **named)
 
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         return self.compute_policy_loss(model, inputs)
@@ -173,7 +186,10 @@ class AdaptedTrainer(GRPOTrainer):
 
 
 def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_tokens: int) -> None:
-    """From now on, sample at this temperature and length limit, and take log-probs at this temperature."""
+    """From now on, sample at this temperature and length limit.
+
+    Log-probs are taken at this temperature, too.
+    """
     trainer.temperature = temperature
     trainer.max_completion_length = max_response_tokens
     if trainer.use_vllm:
@@ -185,31 +201,37 @@ def set_sampling(trainer: GRPOTrainer, *, temperature: float, max_response_token
         trainer.generation_kwargs.update(
             temperature=temperature, max_new_tokens=max_response_tokens
         )
+    # The closure: of each model that takes log-probs.
     for model in (trainer.model, trainer.ref_model):
         if isinstance(model, nn.Module):
             _temperature_cell(model).cell_contents = temperature
 
 
 def _temperature_cell(model: nn.Module) -> CellType:
-    """Return the closure cell of the fused LM head's temperature, however `forward` was wrapped since."""
+    """Return the closure cell of the fused LM head's temperature.
+
+    `forward` may have been wrapped since the head was put in.
+    """
     for function in _wrapped_functions(model):
         if function.__code__.co_name == "_fused_forward" and function.__closure__:
             cells = dict(zip(function.__code__.co_freevars, function.__closure__, strict=True))
+            # A later TRL may keep it elsewhere.
             if "temperature" in cells:
                 return cells["temperature"]
     raise TrainingError(
-        "cannot find the temperature of TRL's fused LM head, so the log-probs would be taken at the wrong "
-        f"temperature; install a TRL that was tested: pip install '{TESTED}'"
+        "cannot find the temperature of TRL's fused LM head, so the log-probs would be taken at "
+        f"the wrong temperature; install a TRL that was tested: pip install '{TESTED}'"
     )
 
 
 def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
-    todo: list[object] = [
-        module.__dict__[name]
-        for module in model.modules()
-        for name in ("forward", "_original_forward")
-        if name in module.__dict__
-    ]
+    """Yield the functions that replace `forward` in a model's modules, and those that they wrap."""
+    todo: list[object] = []
+    for module in model.modules():
+        for name in ("forward", "_original_forward"):
+            if name in module.__dict__:
+                # Put into the instance, in front of the class's own.
+                todo.append(module.__dict__[name])
     seen: set[int] = set()
     while todo:
         candidate = todo.pop()
@@ -218,8 +240,7 @@ def _wrapped_functions(model: nn.Module) -> Iterator[FunctionType]:
             continue
         seen.add(id(function))
         yield function
-        todo.extend(
-            cell.cell_contents
-            for cell in function.__closure__ or ()
-            if callable(cell.cell_contents)
-        )
+        # A wrapper holds what it wraps in its closure.
+        for cell in function.__closure__ or ():
+            if callable(cell.cell_contents):
+                todo.append(cell.cell_contents)

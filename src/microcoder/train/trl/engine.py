@@ -1,4 +1,7 @@
-"""The TRL engine: translates a recipe into TRL's arguments, loads the model, builds the trainer, runs the steps."""
+"""The TRL engine: what a run calls to train by TRL.
+
+It translates a recipe into TRL's arguments, loads the model, builds the trainer and runs the steps.
+"""
 
 import os
 import socket
@@ -57,6 +60,7 @@ from microcoder.train.trl.vllm import require_vllm, vllm_arguments
 
 
 def _processes() -> PartialState:
+    """Return the processes of the run, as Accelerate knows them."""
     # The first call decides for the process; without a GPU it must choose gloo.
     return PartialState(cpu=not torch.cuda.is_available())
 
@@ -111,13 +115,16 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
     if config.cpu_threads is not None:
         torch.set_num_threads(config.cpu_threads)
     if config.rollout.backend == "transformers" and "PYTORCH_ALLOC_CONF" not in os.environ:
-        # Read at CUDA's first allocation. A cache that grows by a token at a time leaves holes. Not with every vLLM.
+        # Read at CUDA's first allocation. A cache that grows by a token at a time leaves holes. Not
+        # set with vLLM, some versions of which refuse it.
         os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
     silence_transformers()
     cut_batches(config, num_processes=_processes().num_processes)
     require_optimizer(config.optimizer)
+    # Before any weights are loaded.
     require_vllm(config)
-    source, model = find_model(config, observer), config.weights
+    source = find_model(config, observer)
+    model = config.weights
     checkpoint = load_checkpoint(
         source,
         revision=model.revision,
@@ -125,6 +132,7 @@ def load_policy(config: TrainConfig, *, observer: Observer) -> Policy:
         attn_implementation=model.attn_implementation,
     )
     check_options(checkpoint.tokenizer, config.prompt.chat_template_options)
+    # It reads a few tokens, before anything is trained on wrong log-probs.
     check_positions(checkpoint, source)
     for remark in checkpoint.remarks:
         observer.note(remark)
@@ -144,23 +152,28 @@ def train(
     callbacks: Sequence[TrainerCallback] = (),
 ) -> None:
     """Run the steps that are not done yet; raises KeyboardInterrupt if stopped before the last."""
-    config, run = inputs.config, inputs.run
-    # The last bits of a matrix product depend on the number of threads: those of the first start hold.
+    config = inputs.config
+    run = inputs.run
+    # The last bits of a matrix product depend on the number of threads: those of the first start
+    # hold.
     machine = run.read_manifest()["machine"]
     torch.set_num_threads(machine["num_threads"])
     trainer = build_trainer(inputs, run_clock, compute_dtype=machine.get("compute_dtype"))
     for callback in callbacks:
         trainer.add_callback(callback)
+    checkpoint = str(run.checkpoint(resume_step)) if resume_step else None
     with stop_between_steps(trainer.request_stop, inputs.observer):
-        trainer.train(
-            resume_from_checkpoint=str(run.checkpoint(resume_step)) if resume_step else None
-        )
+        trainer.train(resume_from_checkpoint=checkpoint)
+    # TRL returns as if it were done.
     if trainer.steps_done < config.num_steps:
         raise KeyboardInterrupt
 
 
 def look(inputs: EngineInputs) -> list[list[ScoredRollout]]:
-    """Sample and judge some training problems by the untrained model; nothing is trained, and no run is written."""
+    """Sample and judge some training problems by the untrained model.
+
+    Nothing is trained, and no run is written.
+    """
     chosen = choose_looked_at(inputs.tasks.train, seed=inputs.config.seed)
     return build_trainer(inputs, RunClock()).look_at(chosen)
 
@@ -168,31 +181,22 @@ def look(inputs: EngineInputs) -> list[list[ScoredRollout]]:
 def build_trainer(
     inputs: EngineInputs, run_clock: RunClock, *, compute_dtype: NumberFormat | None = None
 ) -> MicroCoderTrainer:
-    """Return the trainer of a run, its sampler loaded and checked; `compute_dtype` as in `build_arguments`."""
-    config, policy = inputs.config, inputs.policy
+    """Return the trainer of a run, its sampler loaded and checked.
+
+    `compute_dtype` is as in `build_arguments`.
+    """
+    config = inputs.config
     batches = cut_batches(config, num_processes=_processes().num_processes)
     sampler: dict[str, Any] = {}
-    if config.rollout.backend == "vllm":  # transformers makes room as it goes
-        prompts = [task.prompt.as_chat() for task in (*inputs.tasks.train, *inputs.tasks.heldout)]
-        longest = max(
-            map(len, encode_chats(policy.tokenizer, prompts, config.prompt.chat_template_options))
-        )
-        sampler = vllm_arguments(config, longest_prompt_tokens=longest)
-        with socket.create_server(
-            ("localhost", 0)
-        ) as some:  # TRL's first choice is the same in each run of a machine
-            os.environ.setdefault("MASTER_PORT", str(some.getsockname()[1]))
-    arguments, adapter = (
-        build_arguments(
-            config,
-            batches,
-            output_dir=inputs.run.trl,
-            sampler=sampler,
-            compute_dtype=compute_dtype,
-        ),
-        None,
+    # transformers takes memory as it goes.
+    if config.rollout.backend == "vllm":
+        sampler = _prepare_vllm(inputs)
+    arguments = build_arguments(
+        config, batches, output_dir=inputs.run.trl, sampler=sampler, compute_dtype=compute_dtype
     )
-    if (lora := config.weights.lora) is not None:
+    adapter = None
+    lora = config.weights.lora
+    if lora is not None:
         adapter = LoraConfig(
             r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM"
         )
@@ -200,17 +204,33 @@ def build_trainer(
         return MicroCoderTrainer(
             inputs, batches=batches, arguments=arguments, peft_config=adapter, run_clock=run_clock
         )
+    # TRL's own checks of arguments that contradict each other.
     except ValueError as error:
         reason = str(error).strip().split("\n")[0]
         raise ConfigError(f"TRL refuses this recipe: {reason}") from None
 
 
+def _prepare_vllm(inputs: EngineInputs) -> dict[str, Any]:
+    """Return TRL's arguments for vLLM, and choose the port by which its processes meet."""
+    tasks = (*inputs.tasks.train, *inputs.tasks.heldout)
+    chats = [task.prompt.as_chat() for task in tasks]
+    prompts = encode_prompts(inputs.config, inputs.policy, chats)
+    arguments = vllm_arguments(inputs.config, longest_prompt_tokens=max(map(len, prompts)))
+    # TRL's first choice is the same in each run of a machine.
+    with socket.create_server(("localhost", 0)) as server:
+        os.environ.setdefault("MASTER_PORT", str(server.getsockname()[1]))
+    return arguments
+
+
 def export_model(config: TrainConfig, *, policy: Policy, checkpoint: Path, target: Path) -> None:
-    """Write a checkpoint as an ordinary Hugging Face folder, adapters merged into the weights they adapt."""
+    """Write a checkpoint as an ordinary Hugging Face folder.
+
+    Adapters are merged into the weights that they adapt.
+    """
     if config.weights.lora is None:
         copy_model(checkpoint, target)
         return
-    # Loaded anew: TRL has put the adapter's layers into `policy.model` itself.
+    # Loaded again: TRL has put the adapter's layers into `policy.model` itself.
     base = AutoModelForCausalLM.from_pretrained(
         policy.source, revision=config.weights.revision, dtype=getattr(torch, config.weights.dtype)
     )
@@ -239,66 +259,65 @@ def build_arguments(
         compute_dtype: of the run's first start; None: by the recipe and this machine.
     """
     on_gpu = torch.cuda.is_available()
-    model, algorithm, optimizer = config.weights, config.algorithm, config.optimizer
-    decided: dict[str, Any] = dict(
-        output_dir=str(output_dir),
-        use_cpu=not on_gpu,
-        bf16=(compute_dtype or find_compute_dtype(config)) == "bfloat16",
-        seed=config.seed,
+    algorithm = config.algorithm
+    optimizer = config.optimizer
+    run_name = output_dir.absolute().parent.name
+    decided: dict[str, Any] = {
+        "output_dir": str(output_dir),
+        "use_cpu": not on_gpu,
+        "bf16": (compute_dtype or find_compute_dtype(config)) == "bfloat16",
+        "seed": config.seed,
         # The order of the problems is ours (`tasks.order_problems`), so that it survives a resume.
-        shuffle_dataset=False,
-        max_steps=config.num_steps * batches.updates_per_step,
-        per_device_train_batch_size=config.batch.micro_batch_rollouts,
-        gradient_accumulation_steps=batches.gradient_accumulation_steps,
-        generation_batch_size=batches.rollouts_per_step,
-        num_generations=config.rollout.num_samples,
-        num_generations_eval=config.evaluation.samples_per_problem,
-        num_iterations=1,
-        max_completion_length=config.rollout.max_response_tokens,
-        chat_template_kwargs=dict(config.prompt.chat_template_options),
+        "shuffle_dataset": False,
+        "max_steps": config.num_steps * batches.updates_per_step,
+        "per_device_train_batch_size": config.batch.micro_batch_rollouts,
+        "gradient_accumulation_steps": batches.gradient_accumulation_steps,
+        "generation_batch_size": batches.rollouts_per_step,
+        "num_generations": config.rollout.num_samples,
+        "num_generations_eval": config.evaluation.samples_per_problem,
+        # Several updates a step are cut from it, and not passes over it.
+        "num_iterations": 1,
+        "max_completion_length": config.rollout.max_response_tokens,
+        "chat_template_kwargs": dict(config.prompt.chat_template_options),
         **sampler,
-        beta=algorithm.kl_coefficient,
-        # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's do not.
-        use_bias_correction_kl=False,
+        "beta": algorithm.kl_coefficient,
+        # TRL would weigh the KL term by the ratio (DeepSeek-V3.2); GRPO's equation and the paper's
+        # do not.
+        "use_bias_correction_kl": False,
         **translate_loss(algorithm),
-        learning_rate=optimizer.learning_rate,
-        optim=optimizer.name,
-        lr_scheduler_type=optimizer.schedule,
-        warmup_steps=optimizer.warmup_steps * batches.updates_per_step,
-        weight_decay=optimizer.weight_decay,
-        adam_beta2=optimizer.beta2,
-        max_grad_norm=optimizer.max_grad_norm,
-        gradient_checkpointing=model.gradient_checkpointing,
-        logging_steps=1,
+        "learning_rate": optimizer.learning_rate,
+        "optim": optimizer.name,
+        "lr_scheduler_type": optimizer.schedule,
+        "warmup_steps": optimizer.warmup_steps * batches.updates_per_step,
+        "weight_decay": optimizer.weight_decay,
+        "adam_beta2": optimizer.beta2,
+        "max_grad_norm": optimizer.max_grad_norm,
+        "gradient_checkpointing": config.weights.gradient_checkpointing,
+        # Our rows are made of each update's figures.
+        "logging_steps": 1,
         # Checkpoints are asked for at step boundaries by the trainer, and evaluation is ours.
-        save_strategy="no",
-        eval_strategy="no",
-        disable_tqdm=True,
-        dataloader_pin_memory=on_gpu,
-    )
+        "save_strategy": "no",
+        "eval_strategy": "no",
+        "disable_tqdm": True,
+        "dataloader_pin_memory": on_gpu,
+    }
+    options: dict[str, Any] = {"report_to": "none", "run_name": run_name, **config.trl}
     try:
-        options: dict[str, Any] = {
-            "report_to": "none",
-            "run_name": output_dir.absolute().parent.name,
-            **config.trl,
-        }
         return GRPOConfig(**decided, **options)
     except (ValueError, TypeError) as error:
-        raise ConfigError(
-            f"TRL refuses this recipe: {str(error).strip().splitlines()[0]}"
-        ) from None
+        reason = str(error).strip().splitlines()[0]
+        raise ConfigError(f"TRL refuses this recipe: {reason}") from None
 
 
 def translate_loss(algorithm: AlgorithmConfig) -> dict[str, Any]:
     """Return the arguments of `GRPOConfig` that select a recipe's loss."""
     loss = algorithm.loss
-    # GSPO is GRPO's loss with the ratio of the whole response.
-    arguments: dict[str, Any] = {
-        "loss_type": "grpo" if isinstance(loss, GspoLoss) else loss.kind,
-        "importance_sampling_level": "sequence"
-        if isinstance(loss, GspoLoss | LuspoLoss)
-        else "token",
-    }
+    arguments: dict[str, Any] = {"loss_type": loss.kind, "importance_sampling_level": "token"}
+    if isinstance(loss, GspoLoss):
+        # GSPO is GRPO's loss with the ratio of the whole response.
+        arguments["loss_type"] = "grpo"
+    if isinstance(loss, GspoLoss | LuspoLoss):
+        arguments["importance_sampling_level"] = "sequence"
     if isinstance(loss, ClippedLoss):
         arguments |= {"epsilon": loss.clip_low, "epsilon_high": loss.clip_high}
     if isinstance(loss, CispoLoss):

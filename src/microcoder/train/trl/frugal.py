@@ -1,8 +1,9 @@
 """GRPOTrainer that skips padding and rows without a gradient, with the same result.
 
-TRL pads every rollout of a step to the longest and backpropagates rows whose advantage is zero. With responses of mixed
-length and groups that all fail or all pass, most of that work changes nothing. Each saving here leaves the log-probs
-and the gradient as they were (up to the order of floating-point sums); a test holds each against plain TRL.
+TRL pads every rollout of a step to the longest and backpropagates rows whose advantage is zero.
+With responses of mixed length and groups that all fail or all pass, most of that work changes
+nothing. Each saving here leaves the log-probs and the gradient as they were (up to the order of
+floating-point sums); a test holds each against plain TRL.
 """
 
 from collections import defaultdict
@@ -15,17 +16,20 @@ from microcoder.judge.core.errors import TrainingError
 from microcoder.train.trl.adapter import AdaptedTrainer
 
 ROWS_PER_FORWARD = 32
-"""Most rows of a forward pass on a CPU, where small passes cost no more per token and hold less padding."""
+"""Most rows of a forward pass on a CPU.
 
-
+Small passes cost no more per token there, and hold less padding.
+"""
 SHARES = (
     "clip_ratio/low_mean",
     "clip_ratio/high_mean",
     "clip_ratio/region_mean",
     "cispo_clip_ratio",
 )
-"""TRL's names of shares of an update's tokens, or of its responses where the ratio is a response's."""
+"""TRL's names of shares of an update's tokens.
 
+Where the ratio is a response's, they are shares of its responses.
+"""
 MEANS = ("entropy", "kl")
 """TRL's names of means over an update's tokens."""
 
@@ -38,8 +42,19 @@ class Units(NamedTuple):
     """Tokens that are in the loss."""
 
 
+class _Window(NamedTuple):
+    """The columns of some rows that hold a token in any of them."""
+
+    first: int
+    end: int
+    """The first column behind them."""
+
+
 class FrugalGRPOTrainer(AdaptedTrainer):
-    """TRL's trainer without work on padding and, where the loss allows it, on rows whose advantage is zero."""
+    """TRL's trainer without work on padding, or on rows whose advantage is zero.
+
+    The latter only where the loss allows it.
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         self._sums: dict[str, list[tuple[float, float]]] = defaultdict(list)
@@ -55,11 +70,15 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         compute_entropy: bool = False,
         **extras: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """Return TRL's log-probs and entropies, without work on columns that are padding in all rows of a chunk: 0.
+        """Return TRL's log-probs and entropies, 0 at padding.
 
-        Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows, logits_to_keep).
+        Nothing is computed for columns that are padding in all rows of a chunk.
+
+        Shapes: `input_ids` and `attention_mask` (rows, prompt + completion); results (rows,
+        logits_to_keep).
         """
         if any(value is not None and value is not False for value in extras.values()):
+            # Images, an auxiliary loss: this knows nothing of their shapes.
             return super().read_logps(
                 model,
                 input_ids,
@@ -69,49 +88,52 @@ class FrugalGRPOTrainer(AdaptedTrainer):
                 compute_entropy,
                 **extras,
             )
-        num_rows, width = input_ids.shape
-        chunk_rows = batch_size or num_rows
+        chunk_rows = batch_size or len(input_ids)
         if input_ids.device.type == "cpu":
             chunk_rows = min(chunk_rows, ROWS_PER_FORWARD)
         # Rows of like length share a chunk; the order is undone below.
         order = torch.argsort(attention_mask[:, -logits_to_keep:].sum(1), stable=True)
-        logps_parts, entropy_parts = [], []
+        logps_parts: list[torch.Tensor] = []
+        entropy_parts: list[torch.Tensor] = []
         for rows in order.split(chunk_rows):
-            ids, mask = input_ids[rows], attention_mask[rows]
-            used = mask.any(0).nonzero()[:, 0]
-            first = min(int(used[0]), width - logits_to_keep)
-            # At least one column: a mask may hide whole responses.
-            last = max(int(used[-1]), width - logits_to_keep) + 1
-            keep, padding = logits_to_keep - (width - last), (0, width - last)
+            mask = attention_mask[rows]
+            window = _find_window(mask, logits_to_keep)
+            num_cut = mask.shape[1] - window.end
             logps, entropies, _ = super().read_logps(
-                model, ids[:, first:last], mask[:, first:last], keep, None, compute_entropy
+                model,
+                input_ids[rows][:, window.first : window.end],
+                mask[:, window.first : window.end],
+                logits_to_keep - num_cut,
+                None,
+                compute_entropy,
             )
-            logps_parts.append(torch.nn.functional.pad(logps, padding))
+            logps_parts.append(torch.nn.functional.pad(logps, (0, num_cut)))
             if entropies is not None:
-                entropy_parts.append(torch.nn.functional.pad(entropies, padding))
+                entropy_parts.append(torch.nn.functional.pad(entropies, (0, num_cut)))
+        # TRL expects its own order.
         undo = torch.argsort(order)
-        return (
-            torch.cat(logps_parts)[undo],
-            torch.cat(entropy_parts)[undo] if entropy_parts else None,
-            None,
-        )
+        entropies = torch.cat(entropy_parts)[undo] if entropy_parts else None
+        return torch.cat(logps_parts)[undo], entropies, None
 
     def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
-        """Return TRL's loss, computed without rows whose advantage is zero: they add nothing to a policy loss.
+        """Return TRL's loss, computed without rows whose advantage is zero.
 
-        A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy terms have other
-        gradients, and the tokens of highest entropy are chosen among all rows: with these, with several processes or
-        an auxiliary loss, no row is left out. Reported clip ratios are shares of all tokens of the update; the entropy
-        is a mean over the tokens of the rows that teach.
+        They add nothing to a policy loss.
+
+        A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy
+        terms have other gradients, and the tokens of highest entropy are chosen among all rows:
+        with these, with several processes or an auxiliary loss, no row is left out. Reported clip
+        ratios are shares of all tokens of the update; the entropy is a mean over the tokens of the
+        rows that teach.
         """
         all_rows = _count_units(inputs, torch.ones_like(inputs["advantages"], dtype=torch.bool))
         teaches = inputs["advantages"] != 0
-        is_proportional = (
-            self.beta == 0.0 and not self.has_entropy_bonus and self.top_entropy_quantile == 1.0
-        )
+        has_entropy_term = self.has_entropy_bonus or self.top_entropy_quantile != 1.0
+        is_proportional = self.beta == 0.0 and not has_entropy_term
         # TRL gathers a figure a row from every process, so all must keep equally many.
         is_alone = self.accelerator.num_processes == 1
-        if not is_proportional or not is_alone or self.aux_loss_enabled or bool(teaches.all()):
+        needs_all_rows = self.aux_loss_enabled or not (is_proportional and is_alone)
+        if needs_all_rows or bool(teaches.all()):
             loss = super().compute_policy_loss(model, inputs)
             self._note_shares(all_rows, all_rows)
             return loss
@@ -121,16 +143,17 @@ class FrugalGRPOTrainer(AdaptedTrainer):
             teaches[0] = True
         passed_rows = _count_units(inputs, teaches)
         # What has a dimension has a row a response; a figure of the whole step has none.
-        columns = {
-            name: value
-            for name, value in inputs.items()
-            if isinstance(value, torch.Tensor) and value.dim()
-        }
-        if odd := [name for name, column in columns.items() if len(column) != len(teaches)]:
+        columns: dict[str, torch.Tensor] = {}
+        for name, value in inputs.items():
+            if isinstance(value, torch.Tensor) and value.dim():
+                columns[name] = value
+        odd = [name for name, column in columns.items() if len(column) != len(teaches)]
+        if odd:
             raise TrainingError(
                 f"TRL's {', '.join(odd)} have no row a response; this version of TRL is not known"
             )
         kept = {name: column[teaches] for name, column in columns.items()}
+        # TRL sees a pass of fewer rows.
         loss = super().compute_policy_loss(model, {**inputs, **kept})
         self._note_shares(all_rows, passed_rows, teaching_rows)
         return loss * self._share_of_denominator(teaches)
@@ -140,14 +163,15 @@ class FrugalGRPOTrainer(AdaptedTrainer):
     ) -> None:
         """Add what TRL has just reported of a pass to the sums of the update.
 
-        TRL reports means over the rows of a pass, and averages the passes of an update: that hangs on how many passes
-        there are. Summed over tokens it does not.
+        TRL reports means over the rows of a pass, and averages the passes of an update: that hangs
+        on how many passes there are. Summed over tokens it does not.
         """
         reported = self.reported
-        counts_rows = self.importance_sampling_level == "sequence"
-        passed, whole = self._everywhere(
-            [units.rows if counts_rows else units.tokens for units in (passed_rows, all_rows)]
-        )
+        if self.importance_sampling_level == "sequence":
+            counts = [passed_rows.rows, all_rows.rows]
+        else:
+            counts = [passed_rows.tokens, all_rows.tokens]
+        passed, whole = self._everywhere(counts)
         (weight,) = self._everywhere([(teaching_rows or passed_rows).tokens])
         for name in SHARES:
             if reported.get(name):
@@ -165,12 +189,16 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         return self.accelerator.reduce(here, reduction="sum").tolist()
 
     def take_shares(self) -> dict[str, float]:
-        """Return what was noted since the last call, by TRL's names, as shares and means of the whole."""
+        """Return what was noted since the last call, by TRL's names.
+
+        It is shares and means of the whole update.
+        """
         taken: dict[str, float] = {}
         for name, parts in self._sums.items():
             weight = sum(part_weight for _, part_weight in parts)
             if weight:
                 taken[name] = sum(value for value, _ in parts) / weight
+        # An update's figures are taken once.
         self._sums.clear()
         return taken
 
@@ -181,18 +209,34 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         super().log(logs, start_time)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
+        """Return the denominator of a pass over some rows, as a share of that of all rows."""
         if self.loss_type in ("dapo", "cispo"):
-            return 1.0  # divided by a figure of the whole step
+            # Divided by a figure of the whole step.
+            return 1.0
         if self.loss_type in ("grpo", "sapo", "dr_grpo", "luspo"):
+            # They divide by the rows that are passed.
             return int(teaches.sum()) / len(teaches)
         raise TrainingError(
             f"TRL's loss {self.loss_type} is unknown here; use one of algorithm.loss"
         )
 
 
+def _find_window(mask: torch.Tensor, logits_to_keep: int) -> _Window:
+    """Return the columns that hold a token in some row, and one of the completion at least.
+
+    A mask may hide whole responses.
+    """
+    completion_start = mask.shape[1] - logits_to_keep
+    columns = mask.any(0).nonzero()[:, 0]
+    first = min(int(columns[0]), completion_start)
+    end = max(int(columns[-1]), completion_start) + 1
+    return _Window(first, end)
+
+
 def _count_units(inputs: dict[str, Any], rows: torch.Tensor) -> Units:
     """Return how many of a pass's rows are chosen, and how many of their tokens are in the loss."""
     mask = inputs["completion_mask"]
+    # It masks what does not count (`MicroCoderTrainer.sample_step`).
     if "tool_mask" in inputs:
         mask = mask * inputs["tool_mask"]
     return Units(int(rows.sum()), int(mask[rows].sum()))

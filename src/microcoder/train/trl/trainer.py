@@ -1,23 +1,25 @@
-"""GRPOTrainer with MicroCoder's rewards, masks and advantages: translates between TRL's tensors and our functions.
+"""GRPOTrainer with MicroCoder's rewards, masks and advantages.
 
-A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates. What is overridden has its
-name in `adapter`.
+It translates between TRL's tensors and our functions.
+
+A *step* is ours: one sampling round and its updates. TRL's `global_step` counts updates. What is
+overridden has its name in `adapter`.
 """
 
+import math
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from statistics import fmean
 from typing import Any
 
-import numpy as np
 import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
 from transformers import PrinterCallback, TrainerCallback
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOConfig
 
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.types import Prompt, Rollout
@@ -28,7 +30,7 @@ from microcoder.train.algorithm.scoring import (
     score_heldout,
     score_rollouts,
 )
-from microcoder.train.algorithm.selection import FILTERS, sample_mixed_groups
+from microcoder.train.algorithm.selection import FILTERS, Processes, sample_mixed_groups
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, list_numbers, summarise_step
 from microcoder.train.recipe.recipe import (
     EVALUATION_ROLLOUTS,
@@ -46,8 +48,8 @@ from microcoder.train.run.tasks import EngineInputs, Task, order_problems
 from microcoder.train.run.weights import Checkpoint, as_published
 from microcoder.train.trl.adapter import set_sampling
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
+from microcoder.train.trl.sampler import apart, start_sampler
 
-# TRL's names -> ours; the rest of TRL's log repeats what the metrics row says.
 OPTIMIZER_METRICS = {
     "loss": "loss",
     "grad_norm": "grad_norm",
@@ -59,6 +61,7 @@ OPTIMIZER_METRICS = {
     "cispo_clip_ratio": "clip_high_share",
     "entropy_coef": "entropy_coefficient",
 }
+"""TRL's names of an update's figures -> ours; the rest of TRL's log repeats the metrics row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +70,15 @@ class SampledGroup:
 
     inputs: Sequence[dict[str, Any]]
     generated: Sequence[tuple[Any, ...]]
-    """One tuple per sample: prompt ids, completion ids, completion, log-probs of the sampler or None."""
+    """One tuple per sample: prompt ids, completion ids, completion, and the sampler's log-probs.
+
+    The last are None where the sampler reports none.
+    """
     scored: list[ScoredRollout]
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
-    """TRL's GRPO loop; sampling, scoring, metrics and checkpoints go through MicroCoder's own modules."""
+    """TRL's GRPO loop, in which MicroCoder's modules sample, score, measure and save."""
 
     def __init__(
         self,
@@ -83,14 +89,15 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         peft_config: LoraConfig | None,
         run_clock: RunClock,
     ) -> None:
-        config, tasks, tokenizer = inputs.config, inputs.tasks, inputs.policy.tokenizer
-        self.config, self.batches = config, batches
-        self.judge, self.run, self.run_clock, self.observer = (
-            inputs.judge,
-            inputs.run,
-            run_clock,
-            inputs.observer,
-        )
+        config = inputs.config
+        tasks = inputs.tasks
+        tokenizer = inputs.policy.tokenizer
+        self.config = config
+        self.batches = batches
+        self.judge = inputs.judge
+        self.run = inputs.run
+        self.run_clock = run_clock
+        self.observer = inputs.observer
         self.train_tasks = {task.problem.id: task for task in tasks.train}
         self.heldout_tasks = tasks.heldout
         self.rules = build_rules(
@@ -118,6 +125,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             peft_config=peft_config,
             callbacks=[_StepBoundary(self)],
         )
+        # It prints TRL's own log lines.
         self.remove_callback(PrinterCallback)
         start_sampler(self)
 
@@ -128,50 +136,66 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
     def request_stop(self) -> bool:
         """Ask to stop after the step; return False if that was asked before."""
-        is_new, self.stop_requested = not self.stop_requested, True
-        return is_new
+        was_requested = self.stop_requested
+        self.stop_requested = True
+        return not was_requested
 
-    # --- sampling and scoring: one call a step ---------------------------------------------------------------
+    # --- sampling and scoring: one call a step
 
     def sample_step(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
-        """Sample and judge a step's problems, and put our advantages and weights into TRL's tensors."""
-        rollout, step = self.config.rollout, self.steps_done + 1
+        """Sample and judge a step's problems.
+
+        Our advantages and weights are put into TRL's tensors.
+        """
+        rollout = self.config.rollout
+        step = self.steps_done + 1
+        # The step's settings first: TRL, our rules and the reader all go by them.
         limit = find_limit(rollout.max_response_tokens, rollout.length_stages, step=step)
         self.rules = replace(self.rules, max_response_tokens=limit)
         temperature = self.recorder.step_temperature(step)
         set_sampling(self, temperature=temperature, max_response_tokens=limit)
         if self.config.algorithm.problem_choice == "active":
+            # TRL's data loader has given others, which are thrown away.
             inputs = self._rows_of(self._choose_problems(len(inputs) // rollout.num_samples))
-        filtering = self.config.algorithm.group_filtering
-        if filtering != "none":
-            groups, left_out = sample_mixed_groups(
-                self._sample_groups,
-                [group[0]["problem_id"] for group in cut_pieces(inputs, rollout.num_samples)],
-                all_ids=list(self.train_tasks),
-                keeps=FILTERS[filtering],
-                seed=self.config.seed,
-                step=step,
-                process=self.accelerator.process_index,
-                num_processes=self.accelerator.num_processes,
-                gather=gather_object,
-            )
-            self._ready, self._filtered_P_G = groups, [group.scored for group in left_out]
-            inputs = [row for group in groups for row in group.inputs]
+        if self.config.algorithm.group_filtering != "none":
+            inputs = self._filter_groups(inputs)
         output = super().sample_step(inputs)
         self._ready = None
         self._correct_mismatch(output)
-        samples = [sample for group in self._scored_P_G for sample in group]
-        theirs = output["advantages"]
-        output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        samples = list(chain.from_iterable(self._scored_P_G))
+        advantages = output["advantages"]
+        output["advantages"] = advantages.new_tensor([sample.advantage for sample in samples])
         if self.config.algorithm.masking.excluded_from != "gradient":
-            counts = theirs.new_tensor([sample.counts for sample in samples])[:, None]
-            # What TRL multiplies the loss by, token by token, without a change of what the model attends to.
+            counts = advantages.new_tensor([sample.counts for sample in samples])[:, None]
+            # TRL multiplies the loss by it, token by token; what the model attends to stays.
             output["tool_mask"] = (counts * output["completion_mask"]).long()
             output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
         return output
 
+    def _filter_groups(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        """Sample problems until their groups are mixed; return TRL's rows of those groups."""
+        pieces = cut_pieces(inputs, self.config.rollout.num_samples)
+        groups, left_out = sample_mixed_groups(
+            self._sample_groups,
+            [rows[0]["problem_id"] for rows in pieces],
+            all_ids=list(self.train_tasks),
+            keeps=FILTERS[self.config.algorithm.group_filtering],
+            seed=self.config.seed,
+            step=self.steps_done + 1,
+            processes=Processes(
+                self.accelerator.process_index, self.accelerator.num_processes, gather_object
+            ),
+        )
+        # TRL asks for the samples next, and gets these.
+        self._ready = groups
+        self._filtered_P_G = [group.scored for group in left_out]
+        return list(chain.from_iterable(group.inputs for group in groups))
+
     def _correct_mismatch(self, output: dict[str, Any]) -> None:
-        """Weight the responses by importance ratios if the sampler reports log-probs; see `rollout.mismatch`."""
+        """Weight the responses by importance ratios, as `rollout.mismatch` says.
+
+        Nothing is done if the sampler reports no log-probs.
+        """
         if not self.config.rollout.corrects_mismatch:
             return
         corrected = correct_mismatch(
@@ -184,53 +208,51 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self._scored_P_G = note_mismatch(self._scored_P_G, corrected.rows)
 
     def _choose_problems(self, number: int) -> Sequence[str]:
-        """Return the `number` problems that this process samples in the step: its part of those of all processes."""
+        """Return the `number` problems that this process samples in the step.
+
+        They are its part of those of all processes.
+        """
         chosen: list[Any] = [None]
-        if self.accelerator.is_main_process:  # which has written the steps before
-            whole, step = number * self.accelerator.num_processes, self.steps_done + 1
-            ids = list(self.train_tasks)
-            chosen = [
-                self.recorder.choose_problems(ids, number=whole, seed=self.config.seed, step=step)
-            ]
+        # The main process has written the steps before.
+        if self.accelerator.is_main_process:
+            problem_ids = self.recorder.choose_problems(
+                list(self.train_tasks),
+                number=number * self.accelerator.num_processes,
+                seed=self.config.seed,
+                step=self.steps_done + 1,
+            )
+            chosen = [problem_ids]
+        # All processes must choose the same, so that one chooses.
         start = number * self.accelerator.process_index
         return broadcast_object_list(chosen)[0][start : start + number]
 
     def _rows_of(self, problem_ids: Sequence[str]) -> list[dict[str, Any]]:
-        return [
-            {"prompt": self._as_trl(self.train_tasks[problem_id].prompt), "problem_id": problem_id}
-            for problem_id in problem_ids
-            for _ in range(self.config.rollout.num_samples)
-        ]
+        """Return TRL's rows of some problems, one for each sample."""
+        rows = []
+        for problem_id in problem_ids:
+            for _ in range(self.config.rollout.num_samples):
+                prompt = self._as_trl(self.train_tasks[problem_id].prompt)
+                rows.append({"prompt": prompt, "problem_id": problem_id})
+        return rows
 
     def _sample_groups(self, problem_ids: Sequence[str]) -> list[SampledGroup]:
-        num_samples, inputs = self.config.rollout.num_samples, self._rows_of(problem_ids)
+        """Sample and judge the groups of some problems."""
+        num_samples = self.config.rollout.num_samples
+        inputs = self._rows_of(problem_ids)
         prompt_ids, completion_ids, _, completions, logprobs, *_ = self.generate(
             [row["prompt"] for row in inputs]
         )
+        # transformers reports none.
         logprobs = logprobs or [None] * len(completion_ids)
         generated = zip(prompt_ids, completion_ids, completions, logprobs, strict=True)
         scored_P_G = self._score(completion_ids, [row["problem_id"] for row in inputs])
-        groups = cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G
-        return [SampledGroup(*group) for group in zip(*groups, strict=True)]
+        columns = (cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G)
+        return [SampledGroup(*group) for group in zip(*columns, strict=True)]
 
     def generate(self, prompts: list[Any]) -> Any:
         """Return what filtering has sampled already, or sample as TRL does."""
         if self._ready is not None:
-            # Their rows, as TRL returns them without tools and images: we use neither.
-            rows = [row for group in self._ready for row in group.generated]
-            prompt_ids, completion_ids, completions, logprobs = (
-                list(column) for column in zip(*rows, strict=True)
-            )
-            return (
-                prompt_ids,
-                completion_ids,
-                None,
-                completions,
-                None if logprobs[0] is None else logprobs,
-                {},
-                None,
-                [],
-            )
+            return _join_generated(self._ready)
         with self.clock.phase("generate"):
             return super().generate(prompts)
 
@@ -248,6 +270,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             policy.train(was_training)
 
     def _watch_progress(self, input_ids: torch.Tensor) -> ProgressWatch:
+        """Return a watch that shows the progress of sampling to the observer."""
         rows, width = input_ids.shape
         assert self.max_completion_length is not None
         return ProgressWatch(
@@ -266,21 +289,19 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         problem_id: list[str],
         **_: object,
     ) -> list[float | None]:
-        ready = self._ready
-        self._scored_P_G = (
-            self._score(completion_ids, problem_id)
-            if ready is None
-            else [one.scored for one in ready]
-        )
-        return [sample.reward for group in self._scored_P_G for sample in group]
+        """Return rewards as TRL asks for them; they are None where unscored."""
+        if self._ready is None:
+            self._scored_P_G = self._score(completion_ids, problem_id)
+        else:
+            self._scored_P_G = [group.scored for group in self._ready]
+        return [sample.reward for sample in chain.from_iterable(self._scored_P_G)]
 
     def _score(
         self, completion_ids: list[list[int]], problem_ids: Sequence[str]
     ) -> list[list[ScoredRollout]]:
-        tasks_P = [
-            self.train_tasks[group[0]]
-            for group in cut_pieces(problem_ids, self.config.rollout.num_samples)
-        ]
+        """Judge the responses to some problems, whose ids are repeated for each sample."""
+        pieces = cut_pieces(problem_ids, self.config.rollout.num_samples)
+        tasks_P = [self.train_tasks[piece[0]] for piece in pieces]
         rollouts_P_G = self._rollouts(completion_ids, tasks_P, self.rules.max_response_tokens)
         with self.clock.phase("judge"):
             return score_rollouts(
@@ -295,7 +316,9 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def _rollouts(
         self, completion_ids: list[list[int]], tasks_P: Sequence[Task], max_response_tokens: int
     ) -> list[list[Rollout]]:
-        # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it away.
+        """Return rollouts by problem, read from token ids."""
+        # Not TRL's decoded completions: those lose the reasoning where the tokenizer parses it
+        # away.
         reader = RolloutReader(
             self.tokenizer,
             self.eos_token_ids,
@@ -311,7 +334,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
         return rollouts_P_G
 
-    # --- sampling outside of training: held-out problems, and the probe ---------------------------------------
+    # --- sampling outside of training: held-out problems, and the probe
 
     def evaluate_policy(self) -> None:
         """Sample, judge and record the held-out problems with separate random state."""
@@ -334,9 +357,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 self._report(metrics, prefix="eval_heldout/")
 
     def probe_temperatures(self) -> None:
-        """Sample the untrained model over the grid of temperatures and record the choice with its reasons."""
+        """Sample the untrained model over the grid of temperatures, and record the choice.
+
+        The reasons are recorded with it.
+        """
         rollout = self.config.rollout
         settings = rollout.temperature
+        # Called for that schedule only.
         assert isinstance(settings, DiversityTemperature)
         chosen_tasks = choose_asked(
             list(self.train_tasks.values()), settings, seed=self.config.seed
@@ -348,6 +375,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 num_samples=rollout.num_samples,
                 temperature=temperature,
                 limit=rollout.max_response_tokens,
+                # Others than those of evaluations, and a seed for each temperature.
                 seed=self.config.evaluation.seed + 1 + number,
             )
 
@@ -358,7 +386,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         self.accelerator.wait_for_everyone()
 
     def look_at(self, tasks: Sequence[Task]) -> list[list[ScoredRollout]]:
-        """Sample training problems by the weights as they are, as the first step would, and judge them."""
+        """Sample and judge training problems by the weights as they are, like the first step."""
         rollout = self.config.rollout
         if isinstance(rollout.temperature, DiversityTemperature):
             # The probe has not chosen yet: the middle of what it would try.
@@ -376,85 +404,102 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def _sample_apart(
         self, tasks: Sequence[Task], *, num_samples: int, temperature: float, limit: int, seed: int
     ) -> list[list[ScoredRollout]]:
-        """Sample and judge with separate random state; return the groups of all processes, in the order of `tasks`."""
-        # Every process takes equally many, some of them twice: sampling is a collective operation.
-        world = self.accelerator.num_processes
-        padded = -(-len(tasks) // world) * world
-        numbered = [(index % len(tasks)) for index in range(padded)]
-        mine = [
-            (index, tasks[index]) for index in numbered[self.accelerator.process_index :: world]
-        ]
+        """Sample and judge with separate random state.
+
+        Returns the groups of all processes, in the order of `tasks`.
+        """
+        own_indices = _share_out(
+            len(tasks),
+            process=self.accelerator.process_index,
+            num_processes=self.accelerator.num_processes,
+        )
+        # As many as a step samples at a time, since those fit into memory.
+        of_step = self.batches.rollouts_per_step // self.accelerator.num_processes
+        most_rollouts = min(EVALUATION_ROLLOUTS, of_step)
         scored: list[tuple[int, list[ScoredRollout]]] = []
-        most = min(
-            EVALUATION_ROLLOUTS, self.batches.rollouts_per_step // world
-        )  # what a step samples at a time fits
         with apart(self, seed=seed):
             set_sampling(self, temperature=temperature, max_response_tokens=limit)
-            for chunk in cut_pieces(mine, max(1, most // num_samples)):
-                tasks_P = [task for _, task in chunk]
-                prompts = [
-                    self._as_trl(task.prompt) for task in tasks_P for _ in range(num_samples)
-                ]
-                prompt_ids, images, fields = self.tokenize(prompts)
-                completion_ids, _ = self.generate_responses(prompt_ids, images, fields, num_samples)
-                rollouts_P_G = self._rollouts(completion_ids, tasks_P, limit)
-                problems_P = [task.problem for task in tasks_P]
-                groups = score_heldout(
-                    rollouts_P_G, problems_P, judge=self.judge, extract=self.rules.extract
-                )
-                scored.extend(zip((index for index, _ in chunk), groups, strict=True))
-        return [group for _, group in sorted(dict(gather_object(scored)).items())]
+            for indices in cut_pieces(own_indices, max(1, most_rollouts // num_samples)):
+                tasks_P = [tasks[index] for index in indices]
+                groups = self._sample_heldout(tasks_P, num_samples=num_samples, limit=limit)
+                scored.extend(zip(indices, groups, strict=True))
+        # A problem that two processes have sampled has one of their groups.
+        by_index = dict(gather_object(scored))
+        return [by_index[index] for index in sorted(by_index)]
 
-    # --- metrics and checkpoints -----------------------------------------------------------------------------
+    def _sample_heldout(
+        self, tasks_P: Sequence[Task], *, num_samples: int, limit: int
+    ) -> list[list[ScoredRollout]]:
+        """Sample and judge some problems at once, without advantages."""
+        prompts = []
+        for task in tasks_P:
+            for _ in range(num_samples):
+                prompts.append(self._as_trl(task.prompt))
+        prompt_ids, images, fields = self.tokenize(prompts)
+        completion_ids, _ = self.generate_responses(prompt_ids, images, fields, num_samples)
+        return score_heldout(
+            self._rollouts(completion_ids, tasks_P, limit),
+            [task.problem for task in tasks_P],
+            judge=self.judge,
+            extract=self.rules.extract,
+        )
+
+    # --- metrics and checkpoints
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Collect an update's loss and other figures; after a step's last update, record the step."""
+        """Collect an update's figures; after a step's last update, record the step."""
         super().log(logs, start_time)
+        # Also called with TRL's own summary at the end.
         if "loss" not in logs:
             return
-        update = {
-            ours: float(logs[theirs])
-            for theirs, ours in OPTIMIZER_METRICS.items()
-            if theirs in logs
-        }
+        update = {}
+        for theirs, ours in OPTIMIZER_METRICS.items():
+            if theirs in logs:
+                update[ours] = float(logs[theirs])
         # The step that the update is in; until its last one, `steps_done` does not count it.
-        self.recorder.refuse_divergence(
-            update, step=-(-self.state.global_step // self.batches.updates_per_step)
-        )
+        step = math.ceil(self.state.global_step / self.batches.updates_per_step)
+        self.recorder.refuse_divergence(update, step=step)
         self._updates.append(update)
         if self.state.global_step % self.batches.updates_per_step == 0:
             self._record_step()
 
     def _report(self, metrics: StepMetrics | EvaluationMetrics, *, prefix: str) -> None:
-        """Log the numbers of a row, under names with `prefix`, by TRL's loggers (`[trl] report_to`)."""
-        self.callback_handler.on_log(
-            self.args, self.state, self.control, list_numbers(metrics, prefix=prefix)
-        )
+        """Log the numbers of a row by TRL's loggers ([trl] report_to), `prefix` in each name."""
+        numbers = list_numbers(metrics, prefix=prefix)
+        self.callback_handler.on_log(self.args, self.state, self.control, numbers)
 
     def _record_step(self) -> None:
+        """Record the step that is done, and evaluate if it is time."""
         step = self.steps_done
-        everyone, filtered = gather_object(self._scored_P_G), gather_object(self._filtered_P_G)
+        scored_P_G = gather_object(self._scored_P_G)
+        filtered_P_G = gather_object(self._filtered_P_G)
         if self.accelerator.is_main_process:
+            optimizer = {}
+            for name in self._updates[0]:
+                optimizer[name] = fmean(update[name] for update in self._updates)
             metrics = summarise_step(
-                everyone,
+                scored_P_G,
                 step=step,
                 temperature=self.temperature,
                 max_response_tokens=self.rules.max_response_tokens,
-                optimizer={
-                    name: fmean(u[name] for u in self._updates) for name in self._updates[0]
-                },
+                optimizer=optimizer,
                 seconds=self.clock.read(),
-                filtered_P_G=filtered,
+                filtered_P_G=filtered_P_G,
             )
-            self._report(self.recorder.record_step(everyone, metrics), prefix="")
+            self._report(self.recorder.record_step(scored_P_G, metrics), prefix="")
+        # From here on the next step's updates are collected.
         self._updates.clear()
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
 
     def write_checkpoint(self, model: Any, trial: Any) -> None:
-        """Write TRL's checkpoint and publish it as the step's, with the model's own generation config."""
+        """Write TRL's checkpoint and publish it as the step's.
+
+        It has the model's own generation config.
+        """
         staged = self.run.trl / f"checkpoint-{self.state.global_step}"
         with self.clock.phase("checkpoint"):
+            # TRL writes into its folder; ours is named by the step.
             with as_published(self.checkpoint, staged):
                 super().write_checkpoint(model, trial)
             self.accelerator.wait_for_everyone()
@@ -467,88 +512,83 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                     keep=self.config.checkpoint.keep,
                 )
 
-    # --- inputs ----------------------------------------------------------------------------------------------
+    # --- inputs
 
     def _order(self, tasks: Sequence[Task]) -> Dataset:
-        """Return the whole run as a dataset of one epoch, a row per sampled problem; a resume skips what was done."""
+        """Return the whole run as a dataset of one epoch, a row per sampled problem.
+
+        A resume skips what was done.
+        """
         order = order_problems(
             len(tasks),
             num_steps=self.config.num_steps,
             train_batch_size=self.config.batch.train_batch_size,
             seed=self.config.seed,
         )
-        rows = [
-            {"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id} for task in tasks
-        ]
+        rows = []
+        for task in tasks:
+            rows.append({"prompt": self._as_trl(task.prompt), "problem_id": task.problem.id})
         return Dataset.from_list([rows[index] for index in order])
 
     def _as_trl(self, prompt: Prompt) -> str | list[dict[str, str]]:
+        """Return a prompt as TRL takes it: a chat, or a text for a model without a template."""
         chat = prompt.as_chat()
-        return (
-            chat
-            if self.tokenizer.chat_template is not None
-            else render_chat(self.tokenizer, chat, {})
-        )
+        if self.tokenizer.chat_template is None:
+            return render_chat(self.tokenizer, chat, {})
+        return chat
+
+
+def _join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
+    """Return TRL's eight values of a round that was sampled before.
+
+    They are as without tools and images: we use neither.
+    """
+    rows = chain.from_iterable(group.generated for group in groups)
+    prompt_ids, completion_ids, completions, logprobs = (
+        list(column) for column in zip(*rows, strict=True)
+    )
+    reported = None if logprobs[0] is None else logprobs
+    return prompt_ids, completion_ids, None, completions, reported, {}, None, []
+
+
+def _share_out(number: int, *, process: int, num_processes: int) -> list[int]:
+    """Return the indices of the tasks that a process samples.
+
+    Every process takes equally many, some of them twice: sampling is a collective operation.
+    """
+    padded = math.ceil(number / num_processes) * num_processes
+    return [index % number for index in range(process, padded, num_processes)]
 
 
 class _StepBoundary(TrainerCallback):
-    """Probes and evaluates before the first step; requests checkpoints between steps only, for bit-exact resumes."""
+    """Probes and evaluates before the first step.
+
+    Checkpoints are requested between steps only, for bit-exact resumes.
+    """
 
     def __init__(self, trainer: MicroCoderTrainer) -> None:
         self.trainer = trainer
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
-        trainer, config = self.trainer, self.trainer.config
+        trainer = self.trainer
+        config = trainer.config
         if config.rollout.temperature.kind == "diversity" and not trainer.run.probe.exists():
             trainer.probe_temperatures()
+        # A resumed run was evaluated there before.
         if state.global_step == 0:
             trainer.evaluate_policy()
+            # The time of the first evaluation is none of the first step's.
             trainer.clock.read()
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
         if state.global_step % self.trainer.batches.updates_per_step:
             return
-        step, config = self.trainer.steps_done, self.trainer.config
+        step = self.trainer.steps_done
+        config = self.trainer.config
         # Processes hear of a Ctrl-C at different times; they must stop after the same step.
         self.trainer.stop_requested = any(gather_object([self.trainer.stop_requested]))
-        if (
-            step % config.checkpoint.every_steps == 0
-            or step == config.num_steps
-            or self.trainer.stop_requested
-        ):
+        is_due = step % config.checkpoint.every_steps == 0 or step == config.num_steps
+        if is_due or self.trainer.stop_requested:
             control.should_save = True
         if self.trainer.stop_requested:
             control.should_training_stop = True
-
-
-@contextmanager
-def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
-    """Within the body, sample from a random state of `seed`; that of training is restored after it.
-
-    vLLM draws from the process's own generators: from torch's, or from numpy's a seed for each response.
-    """
-    state = np.random.get_state()
-    with torch.random.fork_rng():
-        _seed_sampler(trainer, seed)
-        try:
-            yield
-        finally:
-            np.random.set_state(state)
-
-
-def start_sampler(trainer: GRPOTrainer) -> None:
-    """Under vLLM, seed the process with the run's seed again, and set the tokens that end a response.
-
-    vLLM seeds the process with its own number as it loads, and ends a response where the checkpoint's files say so.
-    """
-    if trainer.use_vllm:
-        _seed_sampler(trainer, trainer.args.seed)
-        trainer.vllm_generation.generation_kwargs["stop_token_ids"] = list(trainer.eos_token_ids)
-
-
-def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
-    # Processes that share a vLLM must draw the same numbers; all others must not.
-    sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
-    seed += trainer.accelerator.process_index // sharing
-    torch.manual_seed(seed)
-    np.random.seed(seed % 2**32)

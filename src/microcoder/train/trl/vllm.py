@@ -15,13 +15,16 @@ os.environ.setdefault("VLLM_LOGGING_LEVEL", "WARNING")
 
 
 def require_vllm(config: TrainConfig) -> None:
-    """Raise ConfigError if a recipe needs vLLM and it cannot run here; patch its CPU backend for training on a CPU."""
+    """Raise ConfigError if a recipe needs vLLM and it cannot run here.
+
+    On a CPU its backend is patched for training.
+    """
     if config.rollout.backend != "vllm":
         return
     if find_spec("vllm") is None:
         raise ConfigError(
-            f"rollout.backend = 'vllm', but vLLM is not installed; type: {how_to_install('vllm')} (GPU machines only), "
-            "or pass --rollout.backend transformers"
+            f"rollout.backend = 'vllm', but vLLM is not installed; type: {how_to_install('vllm')} "
+            "(GPU machines only), or pass --rollout.backend transformers"
         )
     from vllm.platforms import current_platform  # pyrefly: ignore[missing-import]
 
@@ -30,8 +33,12 @@ def require_vllm(config: TrainConfig) -> None:
 
 
 def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[str, Any]:
-    """Return TRL's arguments for vLLM as the sampler of a recipe, with room for the longest prompt and response."""
-    rollout, vllm = config.rollout, config.rollout.vllm
+    """Return TRL's arguments for vLLM as the sampler of a recipe.
+
+    Its context takes the longest prompt and response.
+    """
+    rollout = config.rollout
+    vllm = rollout.vllm
     longest = max(rollout.longest_response_tokens, config.evaluation.max_response_tokens or 0)
     return {
         "use_vllm": True,
@@ -46,12 +53,14 @@ def vllm_arguments(config: TrainConfig, *, longest_prompt_tokens: int) -> dict[s
 
 
 def make_trainable() -> None:
-    """Patch vLLM, before it is loaded, to take new weights repeatedly on a CPU, in the checkpoint's precision.
+    """Patch vLLM, before it is loaded, to take new weights repeatedly on a CPU.
 
-    Only to try a recipe, and for the tests. vLLM's CPU backend packs each weight for its own kernels and throws the
-    original away, so that weights cannot be sent a second time ("'Parameter' object has no attribute
-    'weight_loader'"); here it keeps them and multiplies as torch does. It also samples in 16 bits whatever the
-    checkpoint's precision; here it keeps to the checkpoint's.
+    It then samples in the checkpoint's precision, too.
+
+    Only to try a recipe, and for the tests. vLLM's CPU backend packs each weight for its own
+    kernels and throws the original away. So weights cannot be sent a second time ("'Parameter'
+    object has no attribute 'weight_loader'"); here it keeps them and multiplies as torch does. It
+    also samples in 16 bits whatever the checkpoint's precision; here it keeps to the checkpoint's.
     """
     import vllm.model_executor.layers.utils as layers  # pyrefly: ignore[missing-import]
     from vllm.platforms.cpu import CpuPlatform  # pyrefly: ignore[missing-import]

@@ -1,12 +1,15 @@
-"""The judge as verl's reward manager, `reward.reward_manager.name=microcoder`: judges responses as they end.
+"""The judge as verl's reward manager, `reward.reward_manager.name=microcoder`.
 
-A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by which limit.
+It judges responses as they end.
+
+A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by
+which limit.
 """
 
 import asyncio
 import atexit
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path
@@ -30,10 +33,14 @@ from microcoder.train.verl.rows import FIELD, Judged, build_reader
 from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
 _PROBLEMS_KEPT = 256
+"""Problems that a reward worker keeps in memory: a problem's samples end one after another."""
 
 
 def open_judge(evaluator: EvaluatorConfig) -> BaseJudge:
-    """Return a reward worker's judge, in its process (with `ray`, a worker per node) or behind HTTP; closed at exit."""
+    """Return a reward worker's judge, closed at exit.
+
+    It is in the worker's process (with `ray`, a worker per node), or behind HTTP.
+    """
     opened = ExitStack()
     atexit.register(opened.close)
     if isinstance(evaluator.backend, tuple):
@@ -43,25 +50,31 @@ def open_judge(evaluator: EvaluatorConfig) -> BaseJudge:
 
 
 class ProblemFile:
-    """Problems of a JSON-lines file by id, each read when needed: the file may be larger than memory."""
+    """Problems of a JSON-lines file by id, each read when needed.
+
+    The file may be larger than memory.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._rows = {
-            row.values.get("id"): row.read_again for row in read_file(path, "problem file")
-        }
+        self._read_again: dict[Any, Callable[[], Any]] = {}
+        for row in read_file(path, "problem file"):
+            self._read_again[row.values.get("id")] = row.read_again
         self.find = lru_cache(_PROBLEMS_KEPT)(self._find)
 
     def _find(self, problem_id: str) -> Problem:
-        if problem_id not in self._rows:
+        if problem_id not in self._read_again:
             raise DataError(
                 f"{self._path} has no problem {problem_id!r}, which a row of the data names"
             )
-        return Problem.model_validate(self._rows[problem_id]())
+        return Problem.model_validate(self._read_again[problem_id]())
 
 
 class JudgeRewardManager(RewardManagerBase):
-    """verl's reward manager: response -> program -> verdict -> reward, one response per call, many calls at once."""
+    """verl's reward manager: response -> program -> verdict -> reward.
+
+    It takes one response per call, and many calls at once.
+    """
 
     def __init__(
         self,
@@ -73,31 +86,35 @@ class JudgeRewardManager(RewardManagerBase):
     ) -> None:
         super().__init__(config, tokenizer, compute_score)
         self.settings: PluginSettings = read_settings(config)
+        # A worker may be started by another trainer than ours.
         refuse_idle(config, self.settings)
-        self.rewards, self.extract = (
-            build_rewards(self.settings.rewards),
-            build_extractor(self.settings.extractor),
-        )
-        self.reader, self.judge = (
-            build_reader(config, tokenizer),
-            open_judge(self.settings.evaluator),
-        )
-        self.problems = (
-            None if self.settings.problems is None else ProblemFile(self.settings.problems)
-        )
+        self.rewards = build_rewards(self.settings.rewards)
+        self.extract = build_extractor(self.settings.extractor)
+        self.reader = build_reader(config, tokenizer)
+        self.judge = open_judge(self.settings.evaluator)
+        self.problems = None
+        if self.settings.problems is not None:
+            self.problems = ProblemFile(self.settings.problems)
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """Return `reward_score`, nan if unscored, and `reward_extra_info` (verdict, tests passed) of a response."""
+        """Return `reward_score`, nan if unscored, and `reward_extra_info` of a response.
+
+        The latter is what verl's metrics average, and the verdict for our trainer.
+        """
+        # The last of a session's outputs is the response.
         item = data[-1:][0]
-        row, ids = item.non_tensor_batch, item.batch["responses"]
+        ids = item.batch["responses"]
+        # Responses are padded on the right.
         length = int(item.batch["attention_mask"][-len(ids) :].sum())
-        judged = await self.judge_response(row, ids[:length].tolist())
-        verdict, total = judged.verdict, judged.worth.total
+        judged = await self.judge_response(item.non_tensor_batch, ids[:length].tolist())
+        verdict = judged.verdict
+        total = judged.reward.total
         score = math.nan if total is None else total
+        accuracy = float(verdict.is_accepted) if verdict.is_scorable else math.nan
         extra = {
             "score": score,
-            "acc": float(verdict.is_accepted) if verdict.is_scorable else math.nan,
+            "acc": accuracy,
             "outcome": str(verdict.outcome),
             "tests_passed": float(verdict.tests_passed),
             "tests_total": float(verdict.tests_total),
@@ -107,14 +124,14 @@ class JudgeRewardManager(RewardManagerBase):
 
     async def judge_response(self, row: Mapping[str, Any], token_ids: list[int]) -> Judged:
         """Return verdict and reward of one response, given as token ids, to a row of the data."""
-        extra, source = row.get("extra_info") or {}, row.get("data_source", "")
+        extra = row.get("extra_info") or {}
+        # It reads a file, which would hold up all other responses.
         problem = await asyncio.to_thread(self._find_problem, row, extra)
-        name, sampling = (
-            problem_name(extra, source),
-            row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0},
+        name = problem_name(extra, row.get("data_source", ""))
+        sampling = row.get(COLUMN) or {"max_response_tokens": self._limit, "step": 0}
+        (rollout,) = self.reader.read(
+            name, "", [token_ids], max_response_tokens=sampling["max_response_tokens"]
         )
-        limit = sampling["max_response_tokens"]
-        (rollout,) = self.reader.read(name, "", [token_ids], max_response_tokens=limit)
         program = self.extract(
             rollout.completion, is_truncated=rollout.is_truncated, language=problem.language
         )
@@ -125,12 +142,13 @@ class JudgeRewardManager(RewardManagerBase):
             problem_id=f"{REWARD_DRAW}{name}",
             sample_index=int(row.get("session_id", 0)),
         )
-        return Judged(
-            verdict, self.rewards(problem, rollout, program, verdict, draw=draw), problem.tier
-        )
+        reward = self.rewards(problem, rollout, program, verdict, draw=draw)
+        return Judged(verdict, reward, problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
+        """Return the problem that a row is of: by its id in our file, or as the row holds it."""
         if self.problems is not None and "problem_id" in extra:
             return self.problems.find(str(extra["problem_id"]))
         tests = (row.get("reward_model") or {}).get("ground_truth")
+        # Rows of public data sets hold their tests themselves.
         return problem_of_reward(row.get("data_source"), tests, extra)

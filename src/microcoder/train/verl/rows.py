@@ -1,7 +1,10 @@
-"""verl's rows <-> our groups: reads the judged responses of a step, and writes rewards and advantages back.
+"""verl's rows <-> our groups.
 
-verl keeps a step's rows in its TransferQueue under keys `{prompt}_{session}_{output}`. A session's last output is the
-response that is judged; its reward and advantage hold for all outputs of the session.
+The judged responses of a step are read, and rewards and advantages are written back.
+
+verl keeps a step's rows in its TransferQueue under keys `{prompt}_{session}_{output}`. A session's
+last output is the response that is judged; its reward and advantage hold for all outputs of the
+session.
 """
 
 from __future__ import annotations
@@ -36,7 +39,7 @@ class Judged:
     """Verdict, reward and problem tier of one response."""
 
     verdict: Verdict
-    worth: Reward
+    reward: Reward
     tier: str | None
 
     def as_json(self) -> str:
@@ -61,6 +64,7 @@ def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
 
 
 _FIELDS = ["responses", "extra_fields", "extra_info", "data_source", "raw_prompt", COLUMN]
+"""Columns of verl's rows that are read for each response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,10 @@ class SampledResponse:
     max_response_tokens: int
     """The length limit that the response was sampled under."""
     weights_step: int | None
-    """Number of steps that the oldest weights that sampled it had been trained; None if the agent loop reports none."""
+    """Number of steps that the oldest weights that sampled it had been trained.
+
+    None if the agent loop reports none.
+    """
 
 
 def session_of(key: str) -> str:
@@ -94,85 +101,161 @@ def read_sessions(
     seed: int,
     step: int,
 ) -> list[list[SampledResponse]]:
-    """Return the sessions of a batch, a list per prompt in the order of its samples; padding rows are left out.
+    """Return the sessions of a batch, a list per prompt in the order of its samples.
 
-    `max_response_tokens` is for rows without a limit of their own; `seed` and `step` are for the mask's draws.
+    Padding rows are left out.
+
+    Args:
+        batch: verl's.
+        reader: reads responses, see `build_reader`.
+        extract: finds the program in a response.
+        max_response_tokens: for rows without a limit of their own.
+        seed: of the mask's draws.
+        step: of the mask's draws.
     """
-    last: dict[str, tuple[int, str]] = {}
     tags = dict(zip(batch.keys, batch.tags, strict=True))
-    for key, tag in tags.items():
-        output = int(key.rsplit("_", 1)[1])
-        if not tag.get("is_padding", False) and output >= last.get(session_of(key), (0, ""))[0]:
-            last[session_of(key)] = (output, key)
-    keys = [key for _, key in last.values()]
+    keys = _find_last_outputs(tags)
+    # All at once: each call goes over the network.
     data = tq.kv_batch_get(keys=keys, partition_id=batch.partition_id, select_fields=_FIELDS)
     columns = {name: _as_list(data, name, len(keys)) for name in _FIELDS}
     groups: defaultdict[str, list[SampledResponse]] = defaultdict(list)
-    for place, key in enumerate(keys):
-        row = {name: column[place] for name, column in columns.items()}
-        uid, index, _ = key.rsplit("_", 2)
-        limit = row[COLUMN]["max_response_tokens"] if row[COLUMN] else max_response_tokens
-        found = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
-        about = row["extra_info"] or {}
-        name = problem_name(about, row["data_source"] or "")
-        # With all that the chat template adds: what the model was given.
-        prompt = reader.render(row["raw_prompt"]) if row["raw_prompt"] else ""
-        (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
-        language = about.get("language", "python")
-        program = extract(rollout.completion, is_truncated=rollout.is_truncated, language=language)
-        draw = draw_uniform(seed=seed, step=step, problem_id=name, sample_index=int(index))
-        judged = JudgedRollout(rollout, program, found.verdict, found.worth, draw, found.tier)
-        place, age = int(about.get("index", 0)), tags[key].get("min_global_steps")
-        groups[uid].append(SampledResponse(session_of(key), judged, int(index), place, limit, age))
+    for position, key in enumerate(keys):
+        prompt, index, _ = key.rsplit("_", 2)
+        row = {name: column[position] for name, column in columns.items()}
+        limit = max_response_tokens
+        if row[COLUMN]:
+            limit = row[COLUMN]["max_response_tokens"]
+        groups[prompt].append(
+            SampledResponse(
+                name=session_of(key),
+                judged=_read_judged(
+                    row, int(index), reader, extract, limit=limit, seed=seed, step=step
+                ),
+                index=int(index),
+                row=int((row["extra_info"] or {}).get("index", 0)),
+                max_response_tokens=limit,
+                weights_step=tags[key].get("min_global_steps"),
+            )
+        )
     return [sorted(groups[uid], key=lambda session: session.index) for uid in sorted(groups)]
 
 
+def _find_last_outputs(tags: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """Return the key of each session's last output, which is judged; `tags` is by key."""
+    last_keys: dict[str, str] = {}
+    last_outputs: dict[str, int] = {}
+    for key, tag in tags.items():
+        # verl pads a batch to a multiple of its processes.
+        if tag.get("is_padding", False):
+            continue
+        session, output = key.rsplit("_", 1)
+        # An agent loop may have several outputs in a session.
+        if int(output) >= last_outputs.get(session, 0):
+            last_keys[session] = key
+            last_outputs[session] = int(output)
+    return list(last_keys.values())
+
+
+def _read_judged(
+    row: Mapping[str, Any],
+    index: int,
+    reader: RolloutReader,
+    extract: Extractor,
+    *,
+    limit: int,
+    seed: int,
+    step: int,
+) -> JudgedRollout:
+    """Return what a row tells of its response: text, program, verdict, reward and mask draw."""
+    stored = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
+    extra_info = row["extra_info"] or {}
+    name = problem_name(extra_info, row["data_source"] or "")
+    prompt = ""
+    if row["raw_prompt"]:
+        # With all that the chat template adds: what the model was given.
+        prompt = reader.render(row["raw_prompt"])
+    (rollout,) = reader.read(name, prompt, [row["responses"]], max_response_tokens=limit)
+    program = extract(
+        rollout.completion,
+        is_truncated=rollout.is_truncated,
+        language=extra_info.get("language", "python"),
+    )
+    return JudgedRollout(
+        rollout=rollout,
+        program=program,
+        verdict=stored.verdict,
+        reward=stored.reward,
+        draw=draw_uniform(seed=seed, step=step, problem_id=name, sample_index=index),
+        tier=stored.tier,
+    )
+
+
 def sort_rows(batch: Any) -> None:
-    """Sort the rows of a batch by prompt, session and output: they come in the order in which they were finished."""
-    parts = [key.rsplit("_", 2) for key in batch.keys]
-    places = [(uid, int(session), int(output)) for uid, session, output in parts]
-    batch.reorder(sorted(range(len(places)), key=places.__getitem__))
+    """Sort the rows of a batch by prompt, session and output.
+
+    They come in the order in which they were finished.
+    """
+    ranks: list[tuple[str, int, int]] = []
+    for key in batch.keys:
+        prompt, session, output = key.rsplit("_", 2)
+        ranks.append((prompt, int(session), int(output)))
+    batch.reorder(sorted(range(len(ranks)), key=ranks.__getitem__))
 
 
 def _as_list(data: Any, name: str, size: int) -> list[Any]:
+    """Return a column of verl's data with a value for each row; None where there is no column."""
     if name not in set(data.keys()):
         return [None] * size
     column = data[name]
     if isinstance(column, torch.Tensor):
         return [row.tolist() for row in column.unbind()]
+    # Values that are no tensors may be wrapped.
     return [getattr(value, "data", value) for value in list(column)]
 
 
 def decide(
     groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int
 ) -> list[list[ScoredRollout]]:
-    """Return a step's groups with rewards and advantages, each under its own limit, by the common `decide_group`."""
+    """Return a step's groups with rewards and advantages, by the common `decide_group`.
+
+    Each group is decided under the length limit that it was sampled under.
+    """
     decided_P_G = []
     for group in groups:
-        own = replace(rules, max_response_tokens=group[0].max_response_tokens)
-        scored_G = decide_group([one.judged for one in group], rules=own)
-        # A step's newest weights are those of the step before.
-        ages_G = [0 if one.weights_step is None else step - 1 - one.weights_step for one in group]
-        decided_P_G.append(
-            [replace(one, staleness=age) for one, age in zip(scored_G, ages_G, strict=True)]
-        )
+        # A response may have begun under an earlier limit.
+        own_rules = replace(rules, max_response_tokens=group[0].max_response_tokens)
+        scored_G = decide_group([response.judged for response in group], rules=own_rules)
+        decided_G = []
+        for response, scored in zip(group, scored_G, strict=True):
+            staleness = 0
+            if response.weights_step is not None:
+                # A step's newest weights are those of the step before.
+                staleness = step - 1 - response.weights_step
+            decided_G.append(replace(scored, staleness=staleness))
+        decided_P_G.append(decided_G)
     return decided_P_G
 
 
 def score_sessions(groups: Sequence[Sequence[SampledResponse]]) -> list[list[ScoredRollout]]:
     """Return held-out samples in the order of the data, with their rewards."""
-
-    def score(one: SampledResponse) -> ScoredRollout:
-        judged = one.judged
-        return score_apart(judged.rollout, judged.program, judged.verdict, judged.tier, one.index)
-
-    return [list(map(score, group)) for group in sorted(groups, key=lambda group: group[0].row)]
+    scored_P_G = []
+    for group in sorted(groups, key=lambda group: group[0].row):
+        scored_G = []
+        for response in group:
+            judged = response.judged
+            scored = score_apart(
+                judged.rollout, judged.program, judged.verdict, judged.tier, response.index
+            )
+            scored_G.append(scored)
+        scored_P_G.append(scored_G)
+    return scored_P_G
 
 
 def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> Any:
     """Write columns of one tensor per row, in verl's nested form; return the batch."""
     nested = {}
     for name, rows in columns.items():
+        # Rows of different length, one after another.
         offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
         nested[name] = torch.nested.nested_tensor_from_jagged(torch.cat(list(rows)), offsets)
     fields = TensorDict(nested, batch_size=len(batch))

@@ -1,10 +1,11 @@
-"""Settings of the plug-in: verl's own configuration with a table `microcoder` beside it, `+microcoder.KEY=VALUE`.
+"""Settings of the plug-in: a table `microcoder` beside verl's own, `+microcoder.KEY=VALUE`.
 
 Each key is a table or key of a recipe, mostly under the same name.
 
-Also our advantages as verl's estimators, which leave unscored responses out: `algorithm.adv_estimator=microcoder_grpo`.
-verl has no reward of None. A reward function returns nan instead (`microcoder.integrations.verl` does), which verl's
-own estimators would spread over the whole group.
+Also our advantages as verl's estimators, which leave unscored responses out:
+`algorithm.adv_estimator=microcoder_grpo`. verl has no reward of None. A reward function returns nan
+instead (`microcoder.integrations.verl` does), which verl's own estimators would spread over the
+whole group.
 """
 
 from __future__ import annotations
@@ -38,7 +39,10 @@ if TYPE_CHECKING:
     import torch
 
 ESTIMATORS = "microcoder_"
-"""Prefix of our advantages among verl's estimators; a name in `algorithm.advantages.ADVANTAGES` follows."""
+"""Prefix of our advantages among verl's estimators.
+
+A name in `algorithm.advantages.ADVANTAGES` follows.
+"""
 
 
 class PluginSettings(Config):
@@ -48,7 +52,8 @@ class PluginSettings(Config):
     """Seed of the mask's draws, and of sampling where that is seeded."""
     masking: Masking = ConditionalMasking()
     advantage: str | None = None
-    """Your own advantage function, in place of algorithm.adv_estimator: path/to/file.py:function."""
+    """Your own advantage function, in place of algorithm.adv_estimator:
+    path/to/file.py:function."""
     advantage_options: dict[str, Any] = Field(default={})
     temperature: Temperature | None = None
     """Sampling temperatures; None: actor_rollout_ref.rollout.temperature, throughout."""
@@ -59,47 +64,60 @@ class PluginSettings(Config):
     length_stages: tuple[LengthStage, ...] = ()
     problem_choice: ProblemChoice = "uniform"
     mismatch: MismatchConfig | None = None
-    """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None: verl's, if any."""
+    """Our correction of sampler mismatch, in place of verl's algorithm.rollout_correction; None:
+    verl's, if any."""
     rewards: tuple[RewardConfig, ...] = (RewardConfig(name="all_tests"),)
     extractor: ExtractorConfig = ExtractorConfig()
     evaluator: EvaluatorConfig = EvaluatorConfig()
-    """Judge of each of verl's reward workers, or judge services where `backend` names their addresses."""
+    """Judge of each of verl's reward workers, or judge services where `backend` names their
+    addresses."""
     problems: Path | None = None
-    """JSON-lines file of the problems, if rows hold only the id of theirs, `extra_info.problem_id`."""
+    """JSON-lines file of the problems, if rows hold only the id of theirs,
+    `extra_info.problem_id`."""
     seeded_sampling: bool = False
-    """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by row: slower."""
+    """Give each request a seed, a hash of `seed`, step, problem and sample. vLLM then draws row by
+    row: slower."""
     evaluation_seed: int = 1_000_003
     """Seed of validation and probe."""
     run_dir: Path | None = None
     """Folder of metrics, rollouts and probe; None: `microcoder` in trainer.default_local_dir."""
 
     def build_algorithm(self, adv_estimator: str) -> AlgorithmConfig:
-        """Return these settings as a recipe's [algorithm]; ConfigError if the estimator is not one of ours."""
+        """Return these settings as a recipe's [algorithm].
+
+        ConfigError if the estimator is not one of ours.
+        """
+        # verl's own would spread an unscored response over its group.
         known = {f"{ESTIMATORS}{name}": name for name in ADVANTAGES}
         if adv_estimator not in known:
             raise ConfigError(
                 f"algorithm.adv_estimator = {adv_estimator} is none of ours; use {', '.join(known)}"
             )
-        named = self.advantage or known[adv_estimator]
-        decides = {
+        values = {
             "masking": self.masking,
-            "advantage": named,
+            "advantage": self.advantage or known[adv_estimator],
             "advantage_options": self.advantage_options,
+            # The loss is verl's own.
+            "loss": "dapo",
         }
-        return _validate(AlgorithmConfig, {**decides, "loss": "dapo"})  # the loss is verl's own
+        return _validate(AlgorithmConfig, values)
 
 
 def read_settings(config: Any) -> PluginSettings:
-    """Return the settings in verl's configuration; ConfigError for an unknown key or a wrong value."""
+    """Return the settings in verl's configuration.
+
+    ConfigError for an unknown key or a wrong value.
+    """
     from omegaconf import OmegaConf
 
-    given = config.get("microcoder")
-    return _validate(
-        PluginSettings, {} if given is None else OmegaConf.to_container(given, resolve=True)
-    )
+    table = config.get("microcoder")
+    if table is None:
+        return PluginSettings()
+    return _validate(PluginSettings, OmegaConf.to_container(table, resolve=True))
 
 
 def _validate(schema: type[ConfigT], values: object) -> ConfigT:
+    """Return an object of a config class; ConfigError, by verl's names, for the first fault."""
     try:
         return schema.model_validate(values)
     except ValidationError as error:
@@ -111,42 +129,69 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
 
 
 def refuse_idle(config: Any, settings: PluginSettings) -> None:
-    """Raise ConfigError for options, ours or verl's, that other options make ineffective or wrong."""
-    if fault := next(_contradictions(config, settings), None):
+    """Raise ConfigError for options that other options make ineffective or wrong.
+
+    They are ours, or verl's.
+    """
+    for fault in _contradictions(config, settings):
         raise ConfigError(fault)
 
 
 def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
-    algorithm, reward, rollout = config.algorithm, config.reward, config.actor_rollout_ref.rollout
-    estimator, longest = str(algorithm.adv_estimator), config.data.max_response_length
-    mode, usual = config.trainer.v1.trainer_mode, f"trainer.v1.trainer_mode={TRAINER_MODE}"
-    correction = algorithm.get("rollout_correction") or {}
-    is_corrected = any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
+    yield from _find_mode_faults(config, settings)
+    yield from _find_estimator_faults(config)
+    yield from _find_mismatch_faults(config, settings)
+    yield from _find_judge_faults(config, settings)
+    yield from _find_choice_faults(config, settings)
+
+
+_USUAL_MODE = f"trainer.v1.trainer_mode={TRAINER_MODE}"
+"""Option of verl that trains step by step."""
+
+
+def _is_corrected(config: Any) -> bool:
+    """Return whether verl's own correction of the mismatch is on."""
+    correction = config.algorithm.get("rollout_correction") or {}
+    return any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
+
+
+def _find_mode_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+    """Yield what does not go with a trainer mode, or with the agent loop manager of ours."""
+    mode = config.trainer.v1.trainer_mode
     is_async = "async" in str(mode)
-    if is_async and not (settings.mismatch or is_corrected):
+    if is_async and not (settings.mismatch or _is_corrected(config)):
         yield (
-            f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for that; add "
-            "+microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True (in a recipe: drop "
-            'rollout.mismatch.correction = "off")'
+            f"trainer_mode={mode} learns from responses of older weights, and nothing corrects for "
+            "that; add +microcoder.mismatch={} actor_rollout_ref.rollout.calculate_log_probs=True "
+            '(in a recipe: drop rollout.mismatch.correction = "off")'
         )
-    if is_async and not isinstance(
-        settings.temperature, ConstantTemperature | DiversityTemperature | None
-    ):
+    is_held = isinstance(settings.temperature, ConstantTemperature | DiversityTemperature | None)
+    if is_async and not is_held:
         yield (
-            f"the temperature changes over the run, and with trainer_mode={mode} a batch holds responses from "
-            f"before and after, where verl takes log-probs at one temperature; use a constant one, or {usual}"
+            f"the temperature changes over the run, and with trainer_mode={mode} a batch holds "
+            "responses from before and after, where verl takes log-probs at one temperature; use "
+            f"a constant one, or {_USUAL_MODE}"
         )
     if is_async and settings.seeded_sampling:
         yield (
-            f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted goes on with the "
-            f"random numbers that it began with; leave it out, or use {usual}"
+            f"microcoder.seeded_sampling: with trainer_mode={mode} a response that is interrupted "
+            "goes on with the random numbers that it began with; leave it out, or use "
+            f"{_USUAL_MODE}"
         )
     # Ours is there in what a reward worker reads: the trainer has entered it.
-    if rollout.agent.get("agent_loop_manager_class") not in (None, MANAGER):
+    manager = config.actor_rollout_ref.rollout.agent.get("agent_loop_manager_class")
+    if manager not in (None, MANAGER):
         yield (
-            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and limit travel; "
-            "leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out (agent loops are free to choose)"
+            f"trainer_mode={TRAINER_MODE} brings an agent loop manager, by which temperature and "
+            "limit travel; leave actor_rollout_ref.rollout.agent.agent_loop_manager_class out "
+            "(agent loops are free to choose)"
         )
+
+
+def _find_estimator_faults(config: Any) -> Iterator[str]:
+    """Yield what changes rewards or advantages behind our estimators."""
+    algorithm = config.algorithm
+    estimator = str(algorithm.adv_estimator)
     if algorithm.use_kl_in_reward:
         yield (
             f"algorithm.use_kl_in_reward changes rewards after {estimator} has looked at them; use "
@@ -157,47 +202,65 @@ def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
             f"algorithm.norm_adv_by_std_in_grpo=False does nothing with {estimator}; use "
             f"algorithm.adv_estimator={ESTIMATORS}dr_grpo"
         )
-    if settings.mismatch and is_corrected:
-        yield "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
-    if settings.mismatch and not rollout.calculate_log_probs:
+
+
+def _find_mismatch_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+    """Yield what our correction of the mismatch does not go with."""
+    if settings.mismatch and _is_corrected(config):
         yield (
-            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; add "
-            "actor_rollout_ref.rollout.calculate_log_probs=True"
+            "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
         )
+    if settings.mismatch and not config.actor_rollout_ref.rollout.calculate_log_probs:
+        yield (
+            "microcoder.mismatch compares with the sampler's log-probs, which are not asked for; "
+            "add actor_rollout_ref.rollout.calculate_log_probs=True"
+        )
+
+
+def _find_judge_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+    """Yield what keeps responses from being judged whole, by our judge and rewards alone."""
     needy = build_rewards(settings.rewards).needs_all_tests
     if needy and settings.evaluator.stop != "never":
         yield (
-            f"microcoder.rewards: {needy} looks at every test, but the judge leaves out those after a failing one; add "
-            "+microcoder.evaluator.stop=never (judging then takes longer)"
+            f"microcoder.rewards: {needy} looks at every test, but the judge leaves out those "
+            "after a failing one; add +microcoder.evaluator.stop=never (judging then takes longer)"
         )
-    staged = [stage.max_response_tokens for stage in settings.length_stages]
-    limit = max(
-        [settings.max_response_tokens or 0, settings.validation_response_tokens or 0, *staged]
-    )
-    if limit > longest:
+    # 0: verl's own limit.
+    limits = [settings.max_response_tokens or 0, settings.validation_response_tokens or 0]
+    limits += [stage.max_response_tokens for stage in settings.length_stages]
+    longest = config.data.max_response_length
+    if max(limits) > longest:
         yield (
-            f"microcoder's limit of {limit} tokens is beyond data.max_response_length={longest}, where verl cuts; "
-            f"use data.max_response_length={limit}"
+            f"microcoder's limit of {max(limits)} tokens is beyond data.max_response_length="
+            f"{longest}, where verl cuts; use data.max_response_length={max(limits)}"
         )
+    reward = config.reward
     others = (
         reward.custom_reward_function.path,
         reward.sandbox_fusion.url,
         reward.reward_model.enable,
+        reward.get("reward_kwargs"),
     )
-    if reward.reward_manager.name != REWARD_MANAGER or any(others) or reward.get("reward_kwargs"):
+    if reward.reward_manager.name != REWARD_MANAGER or any(others):
         yield (
-            f"masks and advantages are decided by verdicts, which reward.reward_manager.name={REWARD_MANAGER} gives, "
-            f"and not {reward.reward_manager.name}, a reward function, sandbox_fusion or reward_model; "
-            f"use {REWARD_MANAGER} alone, and bring a reward of your own by +microcoder.rewards"
+            "masks and advantages are decided by verdicts, which "
+            f"reward.reward_manager.name={REWARD_MANAGER} gives, and not "
+            f"{reward.reward_manager.name}, a reward function, sandbox_fusion or reward_model; use "
+            f"{REWARD_MANAGER} alone, and bring a reward of your own by +microcoder.rewards"
         )
+
+
+def _find_choice_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+    """Yield what the active choice of problems does not go with."""
+    if settings.problem_choice != "active":
+        return
+    is_filtered = (config.algorithm.get("filter_groups") or {}).get("enable")
     # The mode is ours or verl's: a reward worker reads the latter.
-    is_filtered = (algorithm.get("filter_groups") or {}).get("enable")
-    if settings.problem_choice == "active" and (
-        is_filtered or mode not in (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
-    ):
+    usual_modes = (TRAINER_MODE, TRAINER_MODES[TRAINER_MODE])
+    if is_filtered or config.trainer.v1.trainer_mode not in usual_modes:
         yield (
-            "microcoder.problem_choice=active looks at what the step before recorded, and fills a step itself; use "
-            f"{usual} without algorithm.filter_groups, or leave it out"
+            "microcoder.problem_choice=active looks at what the step before recorded, and fills a "
+            f"step itself; use {_USUAL_MODE} without algorithm.filter_groups, or leave it out"
         )
 
 
@@ -210,9 +273,11 @@ def estimate(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
-    Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored ones (of the
-    batch's, if there is none), so that the means that verl reports are those of scored responses.
+    Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored
+    ones, or of the batch's if there is none. So the means that verl reports are those of scored
+    responses.
     """
+    # The reward is at the last token; the others are 0.
     scores = token_level_rewards.sum(-1)
     is_scored = ~scores.isnan()
     if not is_scored.any():
@@ -224,10 +289,14 @@ def estimate(
         groups[group].append(row)
     advantages = scores.new_zeros(scores.shape)
     for rows in groups.values():
-        rewards_G = [scores[row].item() if is_scored[row] else None for row in rows]
+        rewards_G: list[float | None] = []
+        for row in rows:
+            rewards_G.append(scores[row].item() if is_scored[row] else None)
         advantages[rows] = scores.new_tensor(advantage(rewards_G))
-        known = scores[rows][is_scored[rows]]
-        mean = (known if len(known) else scores[is_scored]).mean().item()
+        group_scores = scores[rows][is_scored[rows]]
+        if not len(group_scores):
+            group_scores = scores[is_scored]
+        mean = group_scores.mean().item()
         token_level_rewards[rows] = token_level_rewards[rows].nan_to_num(nan=mean)
     spread = advantages.unsqueeze(-1) * response_mask
     return spread, spread
@@ -236,4 +305,5 @@ def estimate(
 def register(registry: dict[str, Any]) -> None:
     """Add our advantage estimators to verl's registry, as `microcoder_` and their name."""
     for name, advantage in ADVANTAGES.items():
+        # The user may have entered one of this name.
         registry.setdefault(ESTIMATORS + name, partial(estimate, advantage))

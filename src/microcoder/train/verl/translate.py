@@ -1,10 +1,12 @@
 """TrainConfig -> the command line of stock verl: the one place where our terms meet verl's.
 
-Three kinds of options: what the recipe decides, which may not be overridden; what is chosen for it to run well, which
-may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the last two, by verl's own names.
+Three kinds of options: what the recipe decides, which may not be overridden; what is chosen for it
+to run well, which may; and the rest, at verl's defaults. `[verl]` in a recipe reaches the last two,
+by verl's own names.
 
-verl's own words mislead in two places. Its CISPO has a lower clip, which the paper's has not: 1 - 1 is no bound. Its
-`gspo` is summed up by `loss_agg_mode`: the mean over responses of sums over tokens is LUSPO.
+verl's own words mislead in two places. Its CISPO has a lower clip, which the paper's has not: 1 - 1
+is no bound. Its `gspo` is summed up by `loss_agg_mode`: the mean over responses of sums over tokens
+is LUSPO.
 """
 
 import re
@@ -33,8 +35,14 @@ from microcoder.train.verl.names import (
 )
 from microcoder.train.verl.settings import ESTIMATORS, PluginSettings
 
-MODEL, ACTOR, ROLLOUT = (f"actor_rollout_ref.{part}" for part in ("model", "actor", "rollout"))
+MODEL = "actor_rollout_ref.model"
+"""verl's table of the model."""
+ACTOR = "actor_rollout_ref.actor"
+"""verl's table of the training of weights."""
+ROLLOUT = "actor_rollout_ref.rollout"
+"""verl's table of sampling."""
 MODE = "trainer.v1.trainer_mode"
+"""verl's key for the trainer: ours are in `TRAINER_MODES`."""
 KEYS: Mapping[str, tuple[str, ...]] = {
     "seed": (f"{ACTOR}.data_loader_seed", f"{ACTOR}.fsdp_config.seed", f"{ROLLOUT}.seed"),
     "num_steps": ("trainer.total_training_steps",),
@@ -76,10 +84,12 @@ DECIDED: Mapping[str, Any] = {
 }
 """Options of verl that are the same for every recipe; `[verl]` may not override them."""
 CHOSEN: Mapping[str, Any] = {
-    # Logits are never whole: log-probs and entropy come out of a fused kernel, over responses without padding.
+    # Logits are never whole: log-probs and entropy come out of a fused kernel, over responses
+    # without padding.
     f"{MODEL}.use_fused_kernels": True,
     f"{ACTOR}.use_torch_compile": True,
-    # verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's loss do not.
+    # verl bounds the ratio of negative advantages by 3 (dual clip); the paper's equation and TRL's
+    # loss do not.
     f"{ACTOR}.clip_ratio_c": 1e9,
     f"{ACTOR}.strategy": "fsdp2",
     f"{ACTOR}.fsdp_config.strategy": "fsdp2",
@@ -115,44 +125,57 @@ SUMS = {
     "luspo": "seq-mean-token-sum",
     "sapo": "seq-mean-token-mean",
 }
-"""Our name of a loss -> verl's `loss_agg_mode`; all others are divided by the tokens of the update."""
+"""Our name of a loss -> verl's `loss_agg_mode`.
+
+All others are divided by the tokens of the update.
+"""
 
 
 def translate(
     config: TrainConfig, run: RunDirectory, *, model: str | None = None
 ) -> dict[str, Any]:
-    """Return the options of verl that train a recipe, by verl's names; a leading + marks keys that verl's files lack.
+    """Return the options of verl that train a recipe, by verl's names.
+
+    A leading + marks keys that verl's files lack.
 
     Args:
         config: the recipe.
-        run: where the run is, or will be; all machines with training processes must see it under one path.
+        run: where the run is, or will be; all machines with training processes must see it under
+            one path.
         model: folder of the starting weights; None: as the recipe names them.
     """
     _refuse_unmappable(config)
-    decided = {
-        **DECIDED,
-        **{name: attrgetter(key)(config) for key, names in KEYS.items() for name in names},
-        **_combine(config, run, model),
-        **_model(config),
-        **translate_loss(config),
-        **_plugin(config, run),
-    }
+    decided = dict(DECIDED)
+    for key, names in KEYS.items():
+        value = attrgetter(key)(config)
+        decided.update(dict.fromkeys(names, value))
+    decided |= _combine(config, run, model)
+    decided |= _translate_model(config)
+    decided |= translate_loss(config)
+    decided |= _translate_plugin(config, run)
+    _refuse_overrides(config, decided)
+
+    named = {name.lstrip("+") for name in config.verl}
+    options = dict(decided)
+    for name, value in {**CHOSEN, **_choose(config, run)}.items():
+        # What the user names in [verl] comes instead.
+        if name.lstrip("+") not in named:
+            options[name] = value
+    return options | dict(config.verl)
+
+
+def _refuse_overrides(config: TrainConfig, decided: Mapping[str, Any]) -> None:
+    """Raise ConfigError for an option in [verl] that the recipe decides, or without effect."""
     for name in config.verl:
-        if clash := next((mine for mine in decided if _overlap(name, mine)), None):
-            raise ConfigError(
-                f"[verl] {name} is decided by the recipe ({clash} = {decided[clash]!r}); change the recipe's own key"
-            )
-        if instead := next(
-            (WITHOUT_EFFECT[one] for one in WITHOUT_EFFECT if _overlap(name, one)), None
-        ):
-            raise ConfigError(f"[verl] {name} would change nothing; use {instead}")
-    asked = {name.lstrip("+") for name in config.verl}
-    chosen = {**CHOSEN, **_chosen(config, run)}
-    return {
-        **decided,
-        **{n: value for n, value in chosen.items() if n.lstrip("+") not in asked},
-        **config.verl,
-    }
+        for own_name, value in decided.items():
+            if _overlap(name, own_name):
+                raise ConfigError(
+                    f"[verl] {name} is decided by the recipe ({own_name} = {value!r}); change "
+                    "the recipe's own key"
+                )
+        for idle_name, instead in WITHOUT_EFFECT.items():
+            if _overlap(name, idle_name):
+                raise ConfigError(f"[verl] {name} would change nothing; use {instead}")
 
 
 def as_words(options: Mapping[str, Any]) -> list[str]:
@@ -162,53 +185,44 @@ def as_words(options: Mapping[str, Any]) -> list[str]:
 
 def describe_command(options: Mapping[str, Any]) -> str:
     """Return the command that trains with these options, a line each, for a shell."""
-    return " \\\n    ".join(
-        ["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))]
-    )
+    words = ["python -m verl.trainer.main_ppo", *map(shlex.quote, as_words(options))]
+    return " \\\n    ".join(words)
 
 
 def _refuse_unmappable(config: TrainConfig) -> None:
     """Raise ConfigError for a setting that verl lacks or would compute differently."""
     loss = config.algorithm.loss
+    # Megatron's options have other names.
     strategy = config.verl.get("model_engine", config.verl.get(f"{ACTOR}.strategy", "fsdp2"))
     if isinstance(loss, DrGrpoLoss) and config.rollout.length_stages:
         raise ConfigError(
-            "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot follow "
-            'rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
+            "Dr. GRPO divides the loss by L_max, which verl fixes at the start, so it cannot "
+            'follow rollout.length_stages; use algorithm.loss = "dapo", or --engine trl'
         )
-    if (mode := _mode(config)) not in TRAINER_MODES:
+    mode = _find_mode(config)
+    if mode not in TRAINER_MODES:
         raise ConfigError(
-            f"[verl] {MODE} = {mode} would train without our decisions; use one of {', '.join(TRAINER_MODES)}"
+            f"[verl] {MODE} = {mode} would train without our decisions; use one of "
+            f"{', '.join(TRAINER_MODES)}"
         )
     if strategy not in ("dp", "fsdp", "fsdp2"):
         raise ConfigError(
-            f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the plug-in to a verl "
-            "command of your own instead (docs/verl.md)"
+            f"[verl] asks for {strategy}, and a recipe is translated into FSDP's options; add the "
+            "plug-in to a verl command of your own instead (docs/verl.md)"
         )
     if isinstance(config.model, HuggingFaceModel) and config.model.revision:
         raise ConfigError(
-            "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and give --model.path its "
-            "folder"
+            "model.revision is engine trl's; type `hf download MODEL --revision REVISION`, and "
+            "give --model.path its folder"
         )
 
 
 def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[str, Any]:
-    """Return options of verl that follow from several keys of the recipe, or whose values differ from a key's."""
-    rollout, optimizer, evaluation, batch = (
-        config.rollout,
-        config.optimizer,
-        config.evaluation,
-        config.batch,
-    )
-    data, is_8bit = run.root.absolute() / "verl", optimizer.name == "adamw_8bit"
-    # Where sampling is separate, verl makes each update of a step by itself, and moves the learning rate with it.
-    is_separate = _mode(config) == SEPARATE_ASYNC
-    updates = batch.train_batch_size // batch.ppo_mini_batch_size if is_separate else 1
-    # Names of what the reward manager reports of a response.
-    filtered_by = {"dynamic": "acc", "dynamic_reward": "score"}.get(
-        config.algorithm.group_filtering
-    )
-    return {
+    """Return options of verl that follow from several keys, or whose values differ from a key's."""
+    rollout = config.rollout
+    evaluation = config.evaluation
+    data = run.root.absolute() / "verl"
+    options: dict[str, Any] = {
         f"{MODEL}.path": model or getattr(config.model, "path", "MODEL"),
         "trainer.default_local_dir": str(run.checkpoints.absolute()),
         "trainer.experiment_name": run.root.name,
@@ -218,40 +232,62 @@ def _combine(config: TrainConfig, run: RunDirectory, model: str | None) -> dict[
         "data.max_response_length": max(
             rollout.longest_response_tokens, evaluation.max_response_tokens or 0
         ),
-        **{
-            f"+data.apply_chat_template_kwargs.{k}": v
-            for k, v in config.prompt.chat_template_options.items()
-        },
-        f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates,
-        **({"trainer.v1.separate_async.parameter_sync_step": updates} if is_separate else {}),
-        f"{ACTOR}.optim.optimizer_impl": "bitsandbytes.optim" if is_8bit else "torch.optim",
-        f"{ACTOR}.optim.optimizer": "AdamW8bit" if is_8bit else "AdamW",
+    }
+    for name, value in config.prompt.chat_template_options.items():
+        options[f"+data.apply_chat_template_kwargs.{name}"] = value
+    options |= _translate_optimizer(config)
+    options[f"{ACTOR}.use_kl_loss"] = config.algorithm.kl_coefficient > 0
+    # Until the first step; then the plug-in's schedule decides.
+    options[f"{ROLLOUT}.temperature"] = getattr(rollout.temperature, "value", 1.0)
+    compares_logps = _corrects_mismatch(config) or _has_own_correction(config)
+    options[f"{ROLLOUT}.calculate_log_probs"] = compares_logps
+    # Names of what the reward manager reports of a response.
+    filtered_by = {"dynamic": "acc", "dynamic_reward": "score"}
+    metric = filtered_by.get(config.algorithm.group_filtering)
+    if metric:
+        options["+algorithm.filter_groups"] = {"enable": True, "metric": metric}
+    return options
+
+
+def _translate_optimizer(config: TrainConfig) -> dict[str, Any]:
+    """Return the options of verl that set up the optimizer and its schedule."""
+    optimizer = config.optimizer
+    batch = config.batch
+    is_8bit = optimizer.name == "adamw_8bit"
+    # Where sampling is separate, verl makes each update of a step by itself, and moves the learning
+    # rate with it.
+    is_separate = _find_mode(config) == SEPARATE_ASYNC
+    updates = 1
+    if is_separate:
+        updates = batch.train_batch_size // batch.ppo_mini_batch_size
+    options: dict[str, Any] = {f"{ACTOR}.optim.lr_warmup_steps": optimizer.warmup_steps * updates}
+    if is_separate:
+        options["trainer.v1.separate_async.parameter_sync_step"] = updates
+    package = "bitsandbytes.optim" if is_8bit else "torch.optim"
+    name = "AdamW8bit" if is_8bit else "AdamW"
+    schedule = "cosine" if optimizer.schedule == "cosine" else "constant"
+    options |= {
+        f"{ACTOR}.optim.optimizer_impl": package,
+        f"{ACTOR}.optim.optimizer": name,
         f"{ACTOR}.optim.betas": [0.9, optimizer.beta2],
-        f"{ACTOR}.optim.lr_scheduler_type": "cosine"
-        if optimizer.schedule == "cosine"
-        else "constant",
+        f"{ACTOR}.optim.lr_scheduler_type": schedule,
         f"{ACTOR}.optim.min_lr_ratio": 0.0,
         f"{ACTOR}.optim.num_cycles": 0.5,
-        f"{ACTOR}.use_kl_loss": config.algorithm.kl_coefficient > 0,
-        # Until the first step; then the plug-in's schedule decides.
-        f"{ROLLOUT}.temperature": getattr(rollout.temperature, "value", 1.0),
-        f"{ROLLOUT}.calculate_log_probs": _corrects_mismatch(config) or _has_own_correction(config),
-        **(
-            {"+algorithm.filter_groups": {"enable": True, "metric": filtered_by}}
-            if filtered_by
-            else {}
-        ),
     }
+    return options
 
 
-def _mode(config: TrainConfig) -> str:
+def _find_mode(config: TrainConfig) -> str:
+    """Return the trainer mode of a run."""
     return str(config.verl.get(MODE, TRAINER_MODE))
 
 
-def _model(config: TrainConfig) -> dict[str, Any]:
-    model, short = config.weights, {"bfloat16": "bf16", "float32": "fp32"}
+def _translate_model(config: TrainConfig) -> dict[str, Any]:
+    """Return the options of verl for precision, attention and adapters."""
+    model = config.weights
+    short = {"bfloat16": "bf16", "float32": "fp32"}
     compute_dtype = choose_dtype(model.compute_dtype, on_gpu=True)
-    decided: dict[str, Any] = {
+    options: dict[str, Any] = {
         f"{ACTOR}.fsdp_config.dtype": compute_dtype,
         f"{ACTOR}.fsdp_config.model_dtype": short[model.dtype],
         f"+{ACTOR}.fsdp_config.mixed_precision": {
@@ -261,31 +297,38 @@ def _model(config: TrainConfig) -> dict[str, Any]:
         },
     }
     if model.attn_implementation:
-        decided[f"+{MODEL}.override_config.attn_implementation"] = model.attn_implementation
-    if (lora := model.lora) is not None:
-        decided |= {
-            f"{MODEL}.lora_rank": lora.rank,
-            f"{MODEL}.lora_alpha": lora.alpha,
+        options[f"+{MODEL}.override_config.attn_implementation"] = model.attn_implementation
+    if model.lora is not None:
+        options |= {
+            f"{MODEL}.lora_rank": model.lora.rank,
+            f"{MODEL}.lora_alpha": model.lora.alpha,
             f"{MODEL}.target_modules": "all-linear",
         }
-    return decided
+    return options
 
 
 def translate_loss(config: TrainConfig) -> dict[str, Any]:
     """Return the options of verl's actor that select a recipe's loss."""
     loss = config.algorithm.loss
-    low, high = (loss.clip_low, loss.clip_high) if isinstance(loss, ClippedLoss) else (0.2, 0.2)
-    if isinstance(loss, CispoLoss):
-        low, high = 1.0, loss.max_ratio - 1
+    low = 0.2
+    high = 0.2
+    if isinstance(loss, ClippedLoss):
+        low = loss.clip_low
+        high = loss.clip_high
+    elif isinstance(loss, CispoLoss):
+        # 1 - 1 is no bound: the paper's loss has no lower clip.
+        low = 1.0
+        high = loss.max_ratio - 1
+    scale = None
+    if isinstance(loss, DrGrpoLoss):
+        scale = config.rollout.max_response_tokens
     options: dict[str, Any] = {
         "clip_ratio": low,
         "clip_ratio_low": low,
         "clip_ratio_high": high,
         "policy_loss.loss_mode": FUNCTIONS.get(loss.kind, loss.kind),
         "loss_agg_mode": SUMS.get(loss.kind, "token-mean"),
-        "loss_scale_factor": config.rollout.max_response_tokens
-        if isinstance(loss, DrGrpoLoss)
-        else None,
+        "loss_scale_factor": scale,
     }
     if isinstance(loss, SapoLoss):
         options |= {"tau_pos": loss.temperature_positive, "tau_neg": loss.temperature_negative}
@@ -293,80 +336,89 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 
 
 def _corrects_mismatch(config: TrainConfig) -> bool:
-    """Return whether the loss is weighted by importance ratios: the sampler has other kernels or older weights."""
-    is_ahead = _mode(config) != TRAINER_MODE and not _has_own_correction(config)
-    return config.rollout.corrects_mismatch or (
-        is_ahead and config.rollout.mismatch.correction != "off"
-    )
+    """Return whether the loss is weighted by importance ratios.
+
+    They are needed where the sampler has other kernels, or older weights.
+    """
+    if config.rollout.corrects_mismatch:
+        return True
+    if config.rollout.mismatch.correction == "off":
+        return False
+    # Other modes sample ahead of the updates.
+    return _find_mode(config) != TRAINER_MODE and not _has_own_correction(config)
 
 
 def _has_own_correction(config: TrainConfig) -> bool:
+    """Return whether [verl] asks for verl's correction, in place of ours."""
     return any(name.lstrip("+").startswith("algorithm.rollout_correction") for name in config.verl)
 
 
-def _plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
-    algorithm, rollout, evaluation = config.algorithm, config.rollout, config.evaluation
+def _translate_plugin(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
+    """Return the settings of our plug-in, and the advantage estimator."""
+    algorithm = config.algorithm
+    rollout = config.rollout
     is_own = algorithm.advantage not in ADVANTAGES
+    own_advantage = algorithm.advantage if is_own else None
+    own_options = algorithm.advantage_options if is_own else {}
+    mismatch = rollout.mismatch if _corrects_mismatch(config) else None
     settings = PluginSettings(
         seed=config.seed,
         masking=algorithm.masking,
-        advantage=algorithm.advantage if is_own else None,
-        advantage_options=algorithm.advantage_options if is_own else {},
+        advantage=own_advantage,
+        advantage_options=own_options,
         temperature=rollout.temperature,
         max_response_tokens=rollout.max_response_tokens,
-        validation_response_tokens=evaluation.max_response_tokens,
+        validation_response_tokens=config.evaluation.max_response_tokens,
         length_stages=rollout.length_stages,
         problem_choice=algorithm.problem_choice,
-        mismatch=rollout.mismatch if _corrects_mismatch(config) else None,
+        mismatch=mismatch,
         rewards=config.rewards,
         extractor=config.extractor,
         evaluator=config.evaluator,
-        evaluation_seed=evaluation.seed,
+        evaluation_seed=config.evaluation.seed,
         problems=run.root.absolute() / "verl" / "problems.jsonl",
         run_dir=run.root.absolute(),
     )
-    values, usual = settings.model_dump(mode="json"), PluginSettings()
-    return {
-        "algorithm.adv_estimator": f"{ESTIMATORS}grpo"
-        if is_own
-        else f"{ESTIMATORS}{algorithm.advantage}",
-        **{
-            f"+microcoder.{key}": values[key]
-            for key in values
-            if getattr(settings, key) != getattr(usual, key)
-        },
-    }
+    # An advantage of the user's replaces that of verl's estimator, so any will do.
+    estimator = "grpo" if is_own else algorithm.advantage
+    options = {"algorithm.adv_estimator": f"{ESTIMATORS}{estimator}"}
+    usual = PluginSettings()
+    for key, value in settings.model_dump(mode="json").items():
+        if getattr(settings, key) != getattr(usual, key):
+            options[f"+microcoder.{key}"] = value
+    return options
 
 
-def _chosen(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
+def _choose(config: TrainConfig, run: RunDirectory) -> dict[str, Any]:
+    """Return the options of verl that are chosen for a recipe to run well."""
     longest_prompt = int(config.verl.get("data.max_prompt_length", longest_prompt_tokens(config)))
-    budget = config.batch.micro_batch_rollouts * (
-        longest_prompt + config.rollout.longest_response_tokens
-    )
-    attention = config.weights.attn_implementation
-    return {
-        MODE: TRAINER_MODE,
+    # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses
+    # that are.
+    longest = longest_prompt + config.rollout.longest_response_tokens
+    budget = config.batch.micro_batch_rollouts * longest
+    # Attention without padding is written for these kernels alone.
+    packs = config.weights.attn_implementation in (None, "flash_attention_2", "flash_attention_3")
+    # With a judge each; one worker has any number of responses judged at a time.
+    reward_workers = 1
+    if config.evaluator.backend == "ray":
+        reward_workers = config.verl.get("trainer.nnodes", 1)
+    options: dict[str, Any] = {MODE: TRAINER_MODE}
+    if _find_mode(config) == SEPARATE_ASYNC:
         # verl's own default hands weights over within one process.
-        **(
-            {f"{ROLLOUT}.checkpoint_engine.backend": "nccl"}
-            if _mode(config) == SEPARATE_ASYNC
-            else {}
-        ),
+        options[f"{ROLLOUT}.checkpoint_engine.backend"] = "nccl"
+    options |= {
         "data.max_prompt_length": longest_prompt,
-        f"{MODEL}.use_remove_padding": attention
-        in (None, "flash_attention_2", "flash_attention_3"),
-        # A pass is as many tokens as micro_batch_rollouts of full length have, however many responses that are.
+        f"{MODEL}.use_remove_padding": packs,
         f"{ACTOR}.ppo_max_token_len_per_gpu": budget,
         f"{ROLLOUT}.log_prob_max_token_len_per_gpu": budget,
         "actor_rollout_ref.ref.log_prob_max_token_len_per_gpu": budget,
-        # With a judge each; one worker has any number of responses judged at a time.
-        "reward.num_workers": config.verl.get("trainer.nnodes", 1)
-        if config.evaluator.backend == "ray"
-        else 1,
+        "reward.num_workers": reward_workers,
         "hydra.run.dir": str(run.logs.absolute()),
-        # The servers get whole weights.
-        **({f"{MODEL}.lora.merge": True} if config.weights.lora is not None else {}),
     }
+    if config.weights.lora is not None:
+        # The servers get whole weights.
+        options[f"{MODEL}.lora.merge"] = True
+    return options
 
 
 _PLAIN = re.compile(r"(?!(?i:null|true|false|nan|inf)$)[A-Za-z_/.][A-Za-z0-9_./@-]*")
@@ -382,19 +434,24 @@ def as_literal(value: object) -> str:
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, Mapping):
-        return (
-            "{"
-            + ",".join(f"{as_literal(str(key))}:{as_literal(one)}" for key, one in value.items())
-            + "}"
-        )
+        pairs = []
+        for key, item in value.items():
+            pairs.append(f"{as_literal(str(key))}:{as_literal(item)}")
+        return "{" + ",".join(pairs) + "}"
     if isinstance(value, list | tuple):
         return "[" + ",".join(map(as_literal, value)) + "]"
     text = str(value)
     if _PLAIN.fullmatch(text):
         return text
-    return '"' + re.sub(r'(\\*)"', r'\1\1\\"', text) + '"'
+    # hydra reads a backslash as itself but before a quote.
+    escaped = re.sub(r'(\\*)"', r'\1\1\\"', text)
+    return f'"{escaped}"'
 
 
-def _overlap(one: str, other: str) -> bool:
-    one, other = one.lstrip("+"), other.lstrip("+")
-    return one == other or one.startswith(f"{other}.") or other.startswith(f"{one}.")
+def _overlap(name: str, other: str) -> bool:
+    """Return whether two options of verl are the same, or one is a table that holds the other."""
+    name = name.lstrip("+")
+    other = other.lstrip("+")
+    if name == other:
+        return True
+    return name.startswith(f"{other}.") or other.startswith(f"{name}.")

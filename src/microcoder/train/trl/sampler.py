@@ -1,0 +1,45 @@
+"""The random state that TRL's sampler draws from: that of training, and others apart from it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from trl import GRPOTrainer
+
+
+@contextmanager
+def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
+    """Within the body, sample from a random state of `seed`; that of training is restored after it.
+
+    vLLM draws from the process's own generators: from torch's, or from numpy's a seed for each
+    response.
+    """
+    # torch's is restored by the fork, numpy's by hand.
+    state = np.random.get_state()
+    with torch.random.fork_rng():
+        _seed_sampler(trainer, seed)
+        try:
+            yield
+        finally:
+            np.random.set_state(state)
+
+
+def start_sampler(trainer: GRPOTrainer) -> None:
+    """Under vLLM, seed the process with the run's seed again, and set what ends a response.
+
+    vLLM seeds the process with its own number as it loads, and ends a response where the
+    checkpoint's files say so.
+    """
+    if trainer.use_vllm:
+        _seed_sampler(trainer, trainer.args.seed)
+        trainer.vllm_generation.generation_kwargs["stop_token_ids"] = list(trainer.eos_token_ids)
+
+
+def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
+    """Seed the generators of torch and numpy for one process of several."""
+    # Processes that share a vLLM must draw the same numbers; all others must not.
+    sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
+    seed += trainer.accelerator.process_index // sharing
+    torch.manual_seed(seed)
+    np.random.seed(seed % 2**32)
