@@ -222,11 +222,11 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert CPP.precompiled is not None
-    small, wrong = (
-        CPP.model_copy(
-            update={"precompiled": CPP.precompiled.model_copy(update={"headers": (header,)})}
-        )
-        for header in (IO, "nothing.h")
+    small = CPP.model_copy(
+        update={"precompiled": CPP.precompiled.model_copy(update={"headers": (IO,)})}
+    )
+    wrong = CPP.model_copy(
+        update={"precompiled": CPP.precompiled.model_copy(update={"headers": ("nothing.h",)})}
     )
     monkeypatch.setattr(packages, "LANGUAGES", {**LANGUAGES, "cpp": small})
     monkeypatch.setattr(packages, "find_language", lambda name: small)

@@ -81,9 +81,8 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
         train(**{"trl.nowhere": "1"})
     # A start that failed binds nobody.
     train()
-    merged, base = (
-        load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint)
-    )
+    merged = load_file(run.model / "model.safetensors")
+    base = load_file(tiny_checkpoint / "model.safetensors")
     changed = set()
     for name in base:
         if not torch.equal(base[name], merged[name]):

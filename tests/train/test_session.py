@@ -112,7 +112,8 @@ def rollout_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(expected.model / "model.safetensors")
     assert ours.keys() == theirs.keys()
     for name in theirs:
         assert torch.equal(ours[name], theirs[name])
@@ -387,9 +388,9 @@ def test_two_processes_train_as_one(
     assert len(decisions(two)) == 2 * 32
     assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
     assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
-    start, ours, theirs = (
-        load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model)
-    )
+    start = load_file(tiny_checkpoint / "model.safetensors")
+    ours = load_file(two.model / "model.safetensors")
+    theirs = load_file(one.model / "model.safetensors")
     assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
     for name, weight in theirs.items():
         assert weight.dtype == torch.float64
@@ -417,7 +418,9 @@ def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_p
 def test_mistakes_are_found_before_anything_is_written(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    empty, partial, cut = (tmp_path / name for name in ("no_weights", "partial", "cut"))
+    empty = tmp_path / "no_weights"
+    partial = tmp_path / "partial"
+    cut = tmp_path / "cut"
     empty.mkdir()
     (empty / "config.json").write_text("{}")
     for copy in (partial, cut):
@@ -578,7 +581,8 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
         run.root,
         **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"},
     )
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(finished.model / "model.safetensors")
     furthest = max(float((ours[name] - theirs[name]).abs().max()) for name in theirs)
     assert furthest < 1e-4
     asked = []

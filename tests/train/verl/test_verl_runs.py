@@ -158,9 +158,8 @@ def test_two_ranks_sample_and_decide_what_one_does(runs: Runs) -> None:
     shards = runs.adapted.checkpoints / "global_step_2" / "actor"
     assert len(list(shards.glob("model_world_size_2_rank_*.pt"))) == 2
     assert "rollout_corr/" in (runs.adapted.logs / "verl.log").read_text(errors="replace")
-    ours, theirs = (
-        comparable_rollouts(run.rollout_file(1)) for run in (runs.adapted, runs.resumed)
-    )
+    ours = comparable_rollouts(runs.adapted.rollout_file(1))
+    theirs = comparable_rollouts(runs.resumed.rollout_file(1))
     assert [row["problem_id"] for row in ours] == [row["problem_id"] for row in theirs]
     pairs = []
     for start in range(0, len(ours), 4):
@@ -207,7 +206,8 @@ def test_trl_decides_the_same_and_makes_the_same_update(
     finished = runs.resumed
     # Prompts, responses, programs, verdicts, rewards, masks and advantages: bit for bit.
     assert comparable_rollouts(trl.rollout_file(1)) == comparable_rollouts(finished.rollout_file(1))
-    ours, theirs = (run.read_metrics()[0]["optimizer"] for run in (finished, trl))
+    ours = finished.read_metrics()[0]["optimizer"]
+    theirs = trl.read_metrics()[0]["optimizer"]
     assert ours["grad_norm"] == pytest.approx(theirs["grad_norm"], abs=1e-5)
     assert ours["loss"] == pytest.approx(theirs["loss"], abs=1e-6)
     before, verls, trls = (

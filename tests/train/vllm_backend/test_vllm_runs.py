@@ -54,7 +54,8 @@ def test_a_killed_run_resumes_to_the_same_weights(
     assert process.wait() == -signal.SIGKILL
     assert run.latest_checkpoint_step() == 2
     assert "resuming" in finish(start_training(recipe, run.root, **ON_CPU), run.root)
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(finished.model / "model.safetensors")
     for name in theirs:
         assert torch.equal(ours[name], theirs[name])
     assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [
