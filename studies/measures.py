@@ -363,12 +363,20 @@ def holding_temperature(sweep: Any) -> float | None:
 
     It holds where it keeps `HOLDING_SHARE` of the best accuracy among the temperatures tried.
     """
-    points = sorted((p["temperature"], p["accuracy"]) for p in sweep if p["accuracy"] is not None)
+    known = []
+    for p in sweep:
+        if p["accuracy"] is not None:
+            known.append((p["temperature"], p["accuracy"]))
+    points = sorted(known)
     best = max((accuracy for _, accuracy in points), default=0.0)
     if not best:
         return None
     bound = HOLDING_SHARE * best
-    last = max(index for index, (_, accuracy) in enumerate(points) if accuracy >= bound)
+    reached = []
+    for index, (_, accuracy) in enumerate(points):
+        if accuracy >= bound:
+            reached.append(index)
+    last = max(reached)
     if last == len(points) - 1:
         return points[-1][0]
     (low, above), (high, below) = points[last], points[last + 1]

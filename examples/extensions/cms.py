@@ -24,8 +24,9 @@ RIGHT = re.compile(
 
 
 def cms(row: Row) -> Candidate:
-    """Read a task; its subtasks are in `gen/GEN`, where `#ST:
-    20` comes before the lines that make their tests.
+    """Read a task; its subtasks are in `gen/GEN`.
+
+    There `#ST: 20` comes before the lines that make the tests of a subtask worth 20 points.
     """
     package = Package.open(row, texts=r"task\.yaml|(input|output)/.*\.txt")
     files = package.files
@@ -37,12 +38,14 @@ def cms(row: Row) -> Candidate:
     for line in files.get("gen/GEN", "").split("\n"):
         if head := re.match(r"#\s*ST:\s*(\d+(?:\.\d+)?)", line):
             points = float(head[1])
-            number = number + 1
+            number += 1
         elif line.startswith("#COPY:") or (line.strip() and not line.lstrip().startswith("#")):
             groups.append(f"subtask{number}" if points else "sample")
-    inputs = sorted(
-        int(found[1]) for name in files if (found := re.fullmatch(r"input/input(\d+)\.txt", name))
-    )
+    numbers = []
+    for name in files:
+        if found := re.fullmatch(r"input/input(\d+)\.txt", name):
+            numbers.append(int(found[1]))
+    inputs = sorted(numbers)
     named = []
     for at in inputs:
         named.append(

@@ -31,11 +31,11 @@ def doocs(row: Row) -> Candidate:
     description, is_closed, _ = rest.partition("<!-- description:end -->")
     if not is_closed or not description.strip():
         raise Malformed("no_statement", "no description between its comments")
-    solutions = tuple(
-        Solution(code=files[name], language=language, name=name)
-        for name in sorted(files)
-        if name.startswith("Solution.") and (language := language_of(name))
-    )
+    written = []
+    for name in sorted(files):
+        if name.startswith("Solution.") and (language := language_of(name)):
+            written.append(Solution(code=files[name], language=language, name=name))
+    solutions = tuple(written)
     code = next((one.code for one in solutions if one.language == "python"), "")
     methods = public_methods(code)
     fn_name = methods[0] if len(methods) == 1 else None
@@ -93,4 +93,8 @@ def public_methods(code: str) -> tuple[str, ...]:
         for one in node.body:
             if isinstance(one, ast.FunctionDef):
                 inside.append(one)
-    return tuple(one.name for one in inside if one.name[0] != "_")
+    names = []
+    for one in inside:
+        if one.name[0] != "_":
+            names.append(one.name)
+    return tuple(names)

@@ -111,7 +111,10 @@ def test_the_header_is_used_and_no_build_can_write_where_headers_are(
         in run_compiler(sandbox, CPP, command, ADD).binary
     )
     before = sorted(place.rglob("*"))
-    command = tuple(f"{place}/mine" if piece == "main" else piece for piece in CPP.build)
+    words_of_build = []
+    for piece in CPP.build:
+        words_of_build.append(f"{place}/mine" if piece == "main" else piece)
+    command = tuple(words_of_build)
     assert not build_program(sandbox, CPP.model_copy(update={"build": command}), ADD).is_built
     assert sorted(place.rglob("*")) == before
 

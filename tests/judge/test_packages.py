@@ -186,7 +186,11 @@ def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
 
 
 def test_pins_are_those_that_the_tests_run_with() -> None:
-    tested = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    pins = []
+    for line in CONSTRAINTS.read_text().splitlines():
+        if "==" in line:
+            pins.append(line.split("=="))
+    tested = dict(pins)
     for profile in PROFILES.values():
         for package in profile.packages:
             pinned = package.pin.partition("==")[2]

@@ -127,6 +127,23 @@ def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
     assert rollout_rows(run.evaluation_samples) == rollout_rows(expected.evaluation_samples)
 
 
+def check_doses(recorded: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Hold the doses of a step against its rollouts, whose groups have four members."""
+    wholes = []
+    for group in cut_pieces(rows, 4):
+        wholes.extend(normalise_group([row["reward"] for row in group]))
+    taken = []
+    for row, whole in zip(rows, wholes, strict=True):
+        if row["masked_why"] and whole:
+            taken.append(whole)
+    assert recorded["masked_effective_share"] == len(taken) / len(rows)
+    # A step whose groups are all flat has no advantage to take.
+    total = sum(map(abs, wholes)) or 1
+    for sign, direction in (("positive", 1), ("negative", -1)):
+        dose = sum(max(0.0, direction * whole) for whole in taken) / total
+        assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
+
+
 def test_a_run_directory_holds_the_whole_story(
     finished: RunDirectory, tiny_checkpoint: Path
 ) -> None:
@@ -157,22 +174,7 @@ def test_a_run_directory_holds_the_whole_story(
         assert row["is_truncated"]
         assert row["advantage"] == 0
     for recorded in metrics:
-        groups = list(cut_pieces([row for row in rows if row["step"] == recorded["step"]], 4))
-        wholes = []
-        for group in groups:
-            wholes.extend(normalise_group([row["reward"] for row in group]))
-        members = []
-        for group in groups:
-            members.extend(group)
-        taken = []
-        for row, whole in zip(members, wholes, strict=True):
-            if row["masked_why"] and whole:
-                taken.append(whole)
-        assert recorded["masked_effective_share"] == len(taken) / len(members)
-        total = sum(map(abs, wholes)) or 1
-        for sign, direction in (("positive", 1), ("negative", -1)):
-            dose = sum(max(0.0, direction * one) for one in taken) / total
-            assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
+        check_doses(recorded, [row for row in rows if row["step"] == recorded["step"]])
     assert any(recorded["doses"] for recorded in metrics), (
         "the mask took nothing, so the test shows nothing of doses"
     )
@@ -283,9 +285,11 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(
     # What gave way to another in its step is recorded in neither's place: each problem once,
     # four times.
     for step in range(1, NUM_STEPS + 1):
-        asked = Counter(
-            row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step
-        )
+        problem_ids = []
+        for row in rollout_rows(whole.rollouts):
+            if row["step"] == step:
+                problem_ids.append(row["problem_id"])
+        asked = Counter(problem_ids)
         assert len(asked) == 8
         assert set(asked.values()) == {4}
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
@@ -382,7 +386,10 @@ def test_two_processes_train_as_one(
             "masked_why",
             "temperature",
         )
-        return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
+        values = []
+        for row in rollout_rows(run.rollouts):
+            values.append(tuple(row[key] for key in keys))
+        return sorted(values)
 
     assert decisions(two) == decisions(one)
     assert len(decisions(two)) == 2 * 32
@@ -538,10 +545,11 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         run = interrupt(finished, tmp_path / "disk")
 
         def fill() -> None:
-            resize(
-                sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024
-                + 400
-            )
+            sizes = []
+            for path in run.root.rglob("*"):
+                if path.is_file():
+                    sizes.append(path.stat().st_size)
+            resize(sum(sizes) // 1024 + 400)
 
         with pytest.raises(
             TrainingError, match=r"disk is full: .*cut has 0 MiB free; a checkpoint takes"
