@@ -7,8 +7,8 @@ runs the commands of the figures named, or of all that this machine can measure,
 leaves, and why. `figures.toml` declares each: its command, and a sentence whose numbers are read
 from the last JSON object that the command prints, from files that it leaves in $FOLDER, and from
 how long it took (`minutes`, `cpu_seconds`). `figures.json` keeps the newest numbers of each, and
-those of the other kind of processor where they differ; what is by hand is entered there, and `make
-docs` writes the pages. They are written after each command that succeeds; one that fails, is
+those of the other kind of processor where they differ; what is by hand is entered there, and
+`make docs` writes the pages. They are written after each command that succeeds; one that fails, is
 stopped or gives no such number leaves what was there.
 """
 
