@@ -199,7 +199,11 @@ def main() -> None:
             except MicroCoderError as error:
                 found = {"id": package.id, "error": str(error)}
             print(json.dumps(found), flush=True)
-            sums.update({name: value for name, value in found.items() if isinstance(value, int)})
+            counts = {}
+            for name, value in found.items():
+                if isinstance(value, int):
+                    counts[name] = value
+            sums.update(counts)
     print(json.dumps(sums))
 
 

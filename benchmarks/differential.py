@@ -133,12 +133,9 @@ def explain(judge: Judge, program: Program, problem: Problem, fast: Verdict, slo
     """Return why two verdicts of one program differ; empty where they do not."""
     if outcomes_of(fast) == outcomes_of(slow):
         return ""
-    longest = max(
-        (test.cpu_seconds for verdict in (fast, slow) for test in verdict.tests), default=0.0
-    )
-    is_late = Outcome.TIME_LIMIT in {
-        test.verdict for verdict in (fast, slow) for test in verdict.tests
-    }
+    tests = [*fast.tests, *slow.tests]
+    longest = max((test.cpu_seconds for test in tests), default=0.0)
+    is_late = any(test.verdict == Outcome.TIME_LIMIT for test in tests)
     again = [judge.judge([program], [problem])[0] for _ in range(AGAIN)]
     repeated = [by_reference(judge, program, problem) for _ in range(AGAIN)]
     if any(

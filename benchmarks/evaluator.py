@@ -118,7 +118,11 @@ def build(name: str, arguments: argparse.Namespace) -> Workload | None:
     if name not in ARCHIVES:
         limit = 1.0 if arguments.quick else TIME_LIMIT_SECONDS
         return build_workload(name, limit_seconds=limit, is_quick=arguments.quick)
-    if absent := [each for each in ARCHIVES[name] if not (DATA / f"{each}.tar.xz").is_file()]:
+    absent = []
+    for each in ARCHIVES[name]:
+        if not (DATA / f"{each}.tar.xz").is_file():
+            absent.append(each)
+    if absent:
         print(
             f"{name}: left out, {DATA} does not hold {', '.join(absent)}; set MICROCODER_DATA",
             file=sys.stderr,

@@ -253,9 +253,11 @@ def _bodies(tree: ast.AST) -> list[list[ast.stmt]]:
     for node in nodes:
         if isinstance(getattr(node, "body", None), list):
             found.append(node.body)
-    return [
-        body for body in found if not any(isinstance(one, ast.FunctionDef) for one in body)
-    ] or found[:1]
+    kept = []
+    for body in found:
+        if not any(isinstance(one, ast.FunctionDef) for one in body):
+            kept.append(body)
+    return kept or found[:1]
 
 
 def _insert(body: list[ast.stmt], text: str, dice: random.Random) -> bool:

@@ -118,9 +118,10 @@ def can_be_told_to_peers(problem: Problem) -> bool:
 def build_squares(num_tests: int, limit_seconds: float, *, language: str = "python") -> Problem:
     """Return the problem that all of the small programs answer."""
     numbers = range(1, 100, 10) if num_tests == 10 else range(1, num_tests + 1)
-    tests = tuple(
-        TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n") for n in numbers
-    )
+    squares = []
+    for n in numbers:
+        squares.append(TestCase(input=f"{n}\n", output=f"{sum(i * i for i in range(n))}\n"))
+    tests = tuple(squares)
     return Problem(id="squares", tests=tests, time_limit_seconds=limit_seconds, language=language)
 
 
@@ -143,9 +144,10 @@ def build_small(
 def build_called(num_tests: int, limit_seconds: float) -> Task:
     """Return a right function that is called."""
     printed = build_squares(num_tests, limit_seconds)
-    tests = tuple(
-        TestCase(input=test.input.strip(), output=test.output.strip()) for test in printed.tests
-    )
+    stripped = []
+    for test in printed.tests:
+        stripped.append(TestCase(input=test.input.strip(), output=test.output.strip()))
+    tests = tuple(stripped)
     return Task(
         CALLED,
         Problem(id="called", fn_name="squares", tests=tests, time_limit_seconds=limit_seconds),

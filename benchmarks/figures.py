@@ -7,8 +7,8 @@ runs the commands of the figures named, or of all that this machine can measure,
 leaves, and why. `figures.toml` declares each: its command, and a sentence whose numbers are read
 from the last JSON object that the command prints, from files that it leaves in $FOLDER, and from
 how long it took (`minutes`, `cpu_seconds`). `figures.json` keeps the newest numbers of each, and
-those of the other kind of processor where they differ; what is by hand is entered there, and `make
-docs` writes the pages. They are written after each command that succeeds; one that fails, is
+those of the other kind of processor where they differ; what is by hand is entered there, and
+`make docs` writes the pages. They are written after each command that succeeds; one that fails, is
 stopped or gives no such number leaves what was there.
 """
 
@@ -229,7 +229,11 @@ def measure(rows: Sequence[Figure]) -> dict[str, Taken]:
         minutes = (time.monotonic() - started) / 60
         if done.returncode:
             raise ValueError(f"it ended with status {done.returncode}")
-        objects = ["{}", *(line for line in done.stdout.splitlines() if line.startswith("{"))]
+        records = []
+        for line in done.stdout.splitlines():
+            if line.startswith("{"):
+                records.append(line)
+        objects = ["{}", *records]
         found = {"minutes": minutes, "cpu_seconds": cpu_seconds, **json.loads(objects[-1])}
         for name, file in rows[0].reads.items():
             text = Path(folder, file).read_text(encoding="utf-8")
@@ -304,7 +308,11 @@ def main() -> None:
         parser.error(f"no figure is called {', '.join(unknown)}; there are {', '.join(FIGURES)}")
     is_whole = True
     for first in (row for row in FIGURES.values() if row.run not in FIGURES):
-        rows = [first, *(row for row in FIGURES.values() if row.run == first.name)]
+        of_command = []
+        for row in FIGURES.values():
+            if row.run == first.name:
+                of_command.append(row)
+        rows = [first, *of_command]
         called = ", ".join(row.name for row in rows)
         if names and names.isdisjoint(row.name for row in rows):
             continue

@@ -177,6 +177,7 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
     for row in rows:
         assert row["optimizer"]["grad_norm"] > 0, "no update to be measured"
         assert not row["outcomes"]["no_code"], "nothing to judge"
+    shares = [row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows]
     return {
         "steps": len(run.read_metrics()),
         **{
@@ -189,9 +190,7 @@ def run_ours(config: Any, folder: Path, minutes: float, peaks: Peaks) -> dict[st
                 ("trained_per_second", "update"),
             )
         },
-        "judge_share": median(
-            row["seconds"].get("judge", 0.0) / row["seconds"]["total"] for row in rows
-        ),
+        "judge_share": median(shares),
         "step_seconds": median(row["seconds"]["total"] for row in rows),
         "mean_length": median(row["length_mean"] for row in rows),
     }

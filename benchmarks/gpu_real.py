@@ -3,8 +3,8 @@ then MicroCoder-GRPO before and after.
 
     python benchmarks/gpu_real.py --model QWEN --other SMOLLM2 --humaneval HumanEval.jsonl.gz \\
         --train train.jsonl --heldout heldout.jsonl --out OUT [--minutes 14]
-    python benchmarks/gpu_real.py --small --model MODEL --humaneval FILE --train FILE --heldout FILE
-    --out OUT
+    python benchmarks/gpu_real.py --small --model MODEL --humaneval FILE --train FILE \\
+        --heldout FILE --out OUT
         the same, end to end, at a hundredth of the size, on a CPU
 
 In this order, each part by the command that a user types, each printing one JSON line as it ends
@@ -19,8 +19,8 @@ and writing OUT/PART.json, so that what is done stays when time runs out:
     after            the same held-out problems by the last checkpoint
     train-unmasked, after-unmasked    the same without a mask, if time is left
 
-A part that does not fit into what is left is left out, aloud. Needed beside `pip install
-'.[train]'`: vLLM for `rollout.backend = "vllm"` (without it transformers samples). Weights travel
+A part that does not fit into what is left is left out, aloud. Needed beside
+`pip install '.[train]'`: vLLM for `rollout.backend = "vllm"` (without it transformers samples). Weights travel
 in pieces: benchmarks/pieces.py.
 """
 

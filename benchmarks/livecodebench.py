@@ -68,7 +68,11 @@ def open_submissions(folder: Path) -> Iterator[tuple[dict[str, dict[str, Row]], 
         rows.append(publish([answers[name] for answers in models.values()]))
     with tempfile.TemporaryDirectory() as place:
         path = Path(place, "test.jsonl")
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows if row is not None))
+        lines = []
+        for row in rows:
+            if row is not None:
+                lines.append(json.dumps(row) + "\n")
+        path.write_text("".join(lines))
         yield models, LiveCodeBench(path=path).read()
 
 
@@ -185,9 +189,10 @@ def run_livecodebench(sample: Row, code: str, answer: Connection) -> None:
     with open(os.devnull, "w") as nowhere:
         sys.stdout = sys.stderr = nowhere
         results, note = run_test(sample, test=code, timeout=TIMEOUT_SECONDS)
-    is_right = all(
-        result is True or (not isinstance(result, bool) and result > 0) for result in results
-    )
+    passes = []
+    for result in results:
+        passes.append(result is True or (not isinstance(result, bool) and result > 0))
+    is_right = all(passes)
     answer.send((is_right, str(note.get("error_message") or note)[:200]))
 
 

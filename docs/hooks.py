@@ -130,11 +130,11 @@ def _address(path: str) -> str:
 def _text_of(path: Path) -> str:
     if path.is_file():
         return path.read_text(encoding="utf-8")
-    return "\n".join(
-        str(one.relative_to(ROOT))
-        for one in sorted(path.rglob("*"))
-        if one.suffix not in ("", ".pyc")
-    )
+    names = []
+    for one in sorted(path.rglob("*")):
+        if one.suffix not in ("", ".pyc"):
+            names.append(str(one.relative_to(ROOT)))
+    return "\n".join(names)
 
 
 def _section_of(page: Page) -> str:

@@ -2,8 +2,9 @@
 
     python examples/trl_reward.py Qwen/Qwen3-0.6B
 
-Each response is judged as a whole: 1 where its program passes every test, 0 where it does not, None where the
-sandbox failed (TRL leaves such a sample out). The columns of the dataset arrive as keyword arguments.
+Each response is judged as a whole: 1 where its program passes every test, 0 where it does not, None
+where the sandbox failed (TRL leaves such a sample out). The columns of the dataset arrive as
+keyword arguments.
 """
 
 import json
@@ -41,7 +42,10 @@ def main(model: str) -> None:
             logging_steps=1,
         )
         trainer = GRPOTrainer(
-            model, CodeReward(), args=arguments, train_dataset=Dataset.from_list(TASKS)
+            model,
+            CodeReward(),
+            args=arguments,
+            train_dataset=Dataset.from_list(TASKS),
         )
         trainer.train()
 

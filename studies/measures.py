@@ -1,7 +1,8 @@
 """Measurements of the published studies, for `function = "measures.py:NAME"` in a study file.
 
-A run's programs judged again with another comparison of outputs. The same rollouts under several rules: the effect of
-one step each on held-out responses. Models sampled over a grid of temperatures, by the probe that chooses one.
+A run's programs judged again with another comparison of outputs. The same rollouts under several
+rules: the effect of one step each on held-out responses. Models sampled over a grid of
+temperatures, by the probe that chooses one.
 """
 
 import re
@@ -29,10 +30,12 @@ ACCEPTED = "accepted"
 
 
 def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredValue]:
-    """Yield the share of a run's training rollouts that are accepted by the robust and by the strict comparison.
+    """Yield the share of a run's training rollouts that are accepted by the robust and by the
+    strict comparison.
 
-    Metrics: `accepted`, problem by problem, of what the untrained model wrote in the first step, levels `robust` and
-    `strict`; `gap`, robust less strict over all rollouts of a run's steps, levels `early` and `late`.
+    Metrics: `accepted`, problem by problem, of what the untrained model wrote in the first step,
+    levels `robust` and `strict`; `gap`, robust less strict over all rollouts of a run's steps,
+    levels `early` and `late`.
 
     Args:
         work: uses one level, trained with the robust comparison.
@@ -41,47 +44,59 @@ def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredVal
     run = RunDirectory(next(iter(work.runs.values())))
     if work.config.evaluator.comparison != "robust":
         raise DataError(
-            f"{run.root} was trained with comparison = {work.config.evaluator.comparison!r}, not robust"
+            f"{run.root} was trained with comparison = "
+            f"{work.config.evaluator.comparison!r}, not robust"
         )
     evaluator = work.config.evaluator.model_copy(update={"comparison": "strict"})
-    tasks = {
-        t.problem.id: t
-        for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train
-    }
+    tasks = {}
+    for t in load_tasks(work.config.model_copy(update={"evaluator": evaluator})).train:
+        tasks[t.problem.id] = t
     steps = steps_in(run.rollouts)
     gaps: dict[int, float] = {}
     with open_judge(evaluator) as (judge, _):
         for step in steps:
-            rows = [
-                row for row in read_rollouts(run.rollout_file(step)) if row["reward"] is not None
-            ]
+            rows = []
+            for row in read_rollouts(run.rollout_file(step)):
+                if row["reward"] is not None:
+                    rows.append(row)
             both = _judge_accepted(rows, tasks, judge)
             gaps[step] = fmean(robust - strict for robust, strict in both)
             if step == steps[0]:
                 yield from _by_problem(rows, both, seed=work.seed)
     num = max(1, round(share * len(steps)))
     yield MeasuredValue(
-        "gap", "early", f"seed{work.seed}", fmean(gaps[step] for step in steps[:num])
+        "gap",
+        "early",
+        f"seed{work.seed}",
+        fmean(gaps[step] for step in steps[:num]),
     )
     yield MeasuredValue(
-        "gap", "late", f"seed{work.seed}", fmean(gaps[step] for step in steps[-num:])
+        "gap",
+        "late",
+        f"seed{work.seed}",
+        fmean(gaps[step] for step in steps[-num:]),
     )
 
 
 def _judge_accepted(
-    rows: Sequence[Mapping[str, Any]], tasks: Mapping[str, Task], judge: Any
+    rows: Sequence[Mapping[str, Any]],
+    tasks: Mapping[str, Task],
+    judge: Any,
 ) -> list[tuple[float, float]]:
     """Return for each rollout whether the robust and whether the strict comparison accepts it."""
-    wanted = [row for row in rows if row["verdict"] == ACCEPTED]
+    wanted = []
+    for row in rows:
+        if row["verdict"] == ACCEPTED:
+            wanted.append(row)
     problems = [tasks[row["problem_id"]].problem for row in wanted]
-    programs = [
-        Program(code=row["program"], language=problem.language)
-        for row, problem in zip(wanted, problems, strict=True)
-    ]
+    programs = []
+    for row, problem in zip(wanted, problems, strict=True):
+        programs.append(Program(code=row["program"], language=problem.language))
     verdicts = judge.judge(programs, problems)
     if faults := [verdict for verdict in verdicts if not verdict.is_scorable]:
         raise EvaluatorFault(
-            f"{len(faults)} of {len(verdicts)} programs could not be judged anew: {faults[0].detail}"
+            f"{len(faults)} of {len(verdicts)} programs could not be judged anew: "
+            f"{faults[0].detail}"
         )
     anew = iter(verdicts)
     judged = []
@@ -92,7 +107,10 @@ def _judge_accepted(
 
 
 def _by_problem(
-    rows: Sequence[Mapping[str, Any]], both: Sequence[tuple[float, float]], *, seed: int
+    rows: Sequence[Mapping[str, Any]],
+    both: Sequence[tuple[float, float]],
+    *,
+    seed: int,
 ) -> Iterator[MeasuredValue]:
     of: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row, pair in zip(rows, both, strict=True):
@@ -100,18 +118,26 @@ def _by_problem(
     for problem, pairs in of.items():
         for level, place in (("robust", 0), ("strict", 1)):
             yield MeasuredValue(
-                "accepted", level, f"seed{seed}/{problem}", fmean(pair[place] for pair in pairs)
+                "accepted",
+                level,
+                f"seed{seed}/{problem}",
+                fmean(pair[place] for pair in pairs),
             )
 
 
 def step_under_rules(
-    work: Work, *, rules: dict[str, dict[str, Any]], repeat_window_tokens: int = 10
+    work: Work,
+    *,
+    rules: dict[str, dict[str, Any]],
+    repeat_window_tokens: int = 10,
 ) -> Iterator[MeasuredValue]:
-    """Take one step under each rule, and yield its effect on held-out responses of the untrained model.
+    """Take one step under each rule, and yield its effect on held-out responses of the untrained
+    model.
 
-    Metrics, a value a seed: `length_shift`, the mean change of log-probability of truncated responses less
-    that of whole ones; `repeat_shift`, of truncated responses that repeat themselves less that of the other truncated
-    ones; `right_shift`, of the right ones; `masked_effective`, the share of rollouts whose advantage the rule changed.
+    Metrics, a value a seed: `length_shift`, the mean change of log-probability of truncated
+    responses less that of whole ones; `repeat_shift`, of truncated responses that repeat themselves
+    less that of the other truncated ones; `right_shift`, of the right ones; `masked_effective`, the
+    share of rollouts whose advantage the rule changed.
 
     Args:
         work: a recipe of one step.
@@ -120,7 +146,8 @@ def step_under_rules(
     """
 
     first: RunDirectory | None = None
-    # Held-out problems are sampled under one seed in all runs; here each seed is to have its own responses.
+    # Held-out problems are sampled under one seed in all runs;
+    # here each seed is to have its own responses.
     one_step = {"num_steps": 1, "evaluation.seed": work.config.evaluation.seed + 1000 * work.seed}
     for level, keys in rules.items():
         config = load_config(
@@ -146,18 +173,24 @@ def _check_alike(first: RunDirectory, other: RunDirectory, level: str) -> None:
     )
     if ours != theirs:
         raise DataError(
-            f"the rollouts under rule {level!r} are not those under the first: sampling is not reproducible here"
+            f"the rollouts under rule {level!r} are not those under the first: sampling is "
+            "not reproducible here"
         )
 
 
 def _measure(
-    config: TrainConfig, run: RunDirectory, repeat_window_tokens: int
+    config: TrainConfig,
+    run: RunDirectory,
+    repeat_window_tokens: int,
 ) -> dict[str, float | None]:
     from microcoder.train.run.warm import find_model
 
     before = Path(find_model(config, Observer()))
     shifts = measure_shifts(before, run.model, read_rollouts(run.evaluation_file(0)))
-    right: Sequence[float] = [shift.change for shift in shifts if shift.response.is_accepted]
+    right: list[float] = []
+    for shift in shifts:
+        if shift.response.is_accepted:
+            right.append(shift.change)
     return {
         "length_shift": contrast_length(shifts),
         "repeat_shift": contrast_repeats(shifts, window_tokens=repeat_window_tokens),
@@ -166,12 +199,14 @@ def _measure(
     }
 
 
-# ----- The change of held-out responses' log-probability by training, response by response: those of the untrained
-# model, so that two runs from one model are compared on the same ones.
+# ----- The change of held-out responses' log-probability by training, response by response.
+# They are those of the untrained model, so that two runs from one model are compared on the same.
 
 _ROWS_AT_ONCE = 64
 _LEAST_READ_SHARE = 0.5
-"""Least share of responses whose text encodes to as many tokens as were sampled; the rest are left out."""
+"""Least share of responses whose text encodes to as many tokens as were sampled;
+the rest are left out.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,15 +242,20 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
     responses = read_responses(tokenizer, rows)
     if len(responses) < _LEAST_READ_SHARE * len(rows):
         raise DataError(
-            f"{len(rows) - len(responses)} of {len(rows)} responses read otherwise than they were sampled: the "
-            f"tokenizer in {before} writes one text in several ways, so their log-probability cannot be computed"
+            f"{len(rows) - len(responses)} of {len(rows)} responses read otherwise than "
+            "they were sampled: the "
+            f"tokenizer in {before} writes one text in several ways, so their "
+            "log-probability cannot be computed"
         )
-    old, new = (_log_probabilities(folder, responses) for folder in (before, after))
+    old = _log_probabilities(before, responses)
+    new = _log_probabilities(after, responses)
     return [Shift(response, b - a) for response, a, b in zip(responses, old, new, strict=True)]
 
 
 def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
-    """Return the responses whose text is read back as equally many tokens; whole ones end with the tokenizer's end."""
+    """Return the responses whose text is read back as equally many tokens;
+    whole ones end with the tokenizer's end.
+    """
     from microcoder.train.rollouts import render_chat
 
     responses = []
@@ -233,23 +273,48 @@ def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[Token
 
 
 def contrast_length(shifts: Sequence[Shift]) -> float | None:
-    """Return the mean change of truncated responses less that of whole ones; None if there are none of either."""
-    cut = [shift.change for shift in shifts if shift.response.is_truncated]
-    whole = [shift.change for shift in shifts if not shift.response.is_truncated]
-    return fmean(cut) - fmean(whole) if cut and whole else None
+    """Return the mean change of truncated responses less that of whole ones;
+    None if there are none of either.
+    """
+    cut = []
+    for shift in shifts:
+        if shift.response.is_truncated:
+            cut.append(shift.change)
+    whole = []
+    for shift in shifts:
+        if not shift.response.is_truncated:
+            whole.append(shift.change)
+    if cut and whole:
+        return fmean(cut) - fmean(whole)
+    return None
 
 
 def contrast_repeats(shifts: Sequence[Shift], *, window_tokens: int) -> float | None:
-    """Return the mean change of truncated responses that repeat themselves less that of the other truncated ones."""
-    cut = [shift for shift in shifts if shift.response.is_truncated]
+    """Return the mean change of truncated responses that repeat themselves less that of the other
+    truncated ones.
+    """
+    cut = []
+    for shift in shifts:
+        if shift.response.is_truncated:
+            cut.append(shift)
     loops = [_loops(s.response.token_ids, window_tokens) for s in cut]
-    looping = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if is_loop]
-    others = [shift.change for shift, is_loop in zip(cut, loops, strict=True) if not is_loop]
-    return fmean(looping) - fmean(others) if looping and others else None
+    looping = []
+    for shift, is_loop in zip(cut, loops, strict=True):
+        if is_loop:
+            looping.append(shift.change)
+    others = []
+    for shift, is_loop in zip(cut, loops, strict=True):
+        if not is_loop:
+            others.append(shift.change)
+    if looping and others:
+        return fmean(looping) - fmean(others)
+    return None
 
 
 def _loops(ids: Sequence[int], window: int) -> bool:
-    """Return whether the last tokens equal those that stand p before, for a p of at most the window."""
+    """Return whether the last tokens equal those that stand p before,
+    for a p of at most the window.
+    """
     last = ids[-window:]
     return any(
         len(ids) >= window + p and ids[-window - p : -p] == last for p in range(1, window + 1)
@@ -293,16 +358,25 @@ HOLDING_SHARE = 0.8
 
 
 def holding_temperature(sweep: Any) -> float | None:
-    """Return the highest temperature at which accuracy holds, interpolated between those tried; None without a sweep.
+    """Return the highest temperature at which accuracy holds, interpolated between those tried;
+    None without a sweep.
 
     It holds where it keeps `HOLDING_SHARE` of the best accuracy among the temperatures tried.
     """
-    points = sorted((p["temperature"], p["accuracy"]) for p in sweep if p["accuracy"] is not None)
+    known = []
+    for p in sweep:
+        if p["accuracy"] is not None:
+            known.append((p["temperature"], p["accuracy"]))
+    points = sorted(known)
     best = max((accuracy for _, accuracy in points), default=0.0)
     if not best:
         return None
     bound = HOLDING_SHARE * best
-    last = max(index for index, (_, accuracy) in enumerate(points) if accuracy >= bound)
+    reached = []
+    for index, (_, accuracy) in enumerate(points):
+        if accuracy >= bound:
+            reached.append(index)
+    last = max(reached)
     if last == len(points) - 1:
         return points[-1][0]
     (low, above), (high, below) = points[last], points[last + 1]
@@ -310,13 +384,18 @@ def holding_temperature(sweep: Any) -> float | None:
 
 
 def sweep_temperatures(
-    work: Work, *, grid: tuple[float, ...], num_problems: int = 64, converged_diversity: float = 0.7
+    work: Work,
+    *,
+    grid: tuple[float, ...],
+    num_problems: int = 64,
+    converged_diversity: float = 0.7,
 ) -> Iterator[MeasuredValue]:
-    """Sample training problems with the untrained model, and with a trained one, at each temperature.
+    """Sample training problems with the untrained model, and with a trained one,
+    at each temperature.
 
-    Metrics, a value a seed: `diversity` of the untrained model, a level a temperature (`T 0.6`); `chosen`, level
-    `rule`, the temperature that the rule on diversity takes; `holding_temperature`, levels `untrained` and `trained`,
-    the highest at which accuracy keeps 80 % of its best.
+    Metrics, a value a seed: `diversity` of the untrained model, a level a temperature (`T 0.6`);
+    `chosen`, level `rule`, the temperature that the rule on diversity takes; `holding_temperature`,
+    levels `untrained` and `trained`, the highest at which accuracy keeps 80 % of its best.
 
     Args:
         work: uses one level, whose final model is the trained one.
@@ -376,7 +455,8 @@ def _probe(
         "num_problems": num_problems,
         "converged_diversity": converged_diversity,
     }
-    # The probe samples under the seed of evaluation, which is one for all runs: here each seed is to sample its own.
+    # The probe samples under the seed of evaluation, which is one for all runs:
+    # here each seed is to sample its own.
     seed = work.config.evaluation.seed + 1000 * work.seed
     layers = [
         work.config.model_dump(mode="json"),

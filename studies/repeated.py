@@ -1,8 +1,10 @@
-"""Which effects keep their sign with other seeds and another warm start: `python studies/repeated.py`.
+"""Which effects keep their sign with other seeds and another warm start:
+`python studies/repeated.py`.
 
-The repeat's runs were `microcoder study --all --quick --seeds-from 100`, when all seeds of a study had one warm start;
-`--records FOLDER` writes their records anew from a folder of runs. The repeat is one start, which concludes nothing by
-itself: what it can show is whether an effect points the other way.
+The repeat's runs were `microcoder study --all --quick --seeds-from 100`, when all seeds of a study
+had one warm start; `--records FOLDER` writes their records anew from a folder of runs. The repeat
+is one start, which concludes nothing by itself: what it can show is whether an effect points the
+other way.
 """
 
 import sys
@@ -18,7 +20,9 @@ from microcoder.lab.studies.work import pack_records, plan_work, unpacked
 INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
 RECORDS = INSIGHTS_FOLDER / "repeated-records.tar.xz"
 PAGE = INSIGHTS_FOLDER / "repeated.md"
-SEEDS_FROM, NUM_SEEDS = 100, 5
+SEEDS_FROM = 100
+"""The first of the other seeds."""
+NUM_SEEDS = 5
 """All of one start."""
 
 
@@ -27,10 +31,9 @@ def write_records(runs: Path) -> None:
     studies = find_studies(None)
     (catalogue,) = runs.glob("*/runs.json")
     code = catalogue.parent.name
-    planned = [
-        plan_work(study, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM)
-        for study in studies
-    ]
+    planned = []
+    for study in studies:
+        planned.append(plan_work(study, scale=QUICK, root=runs, code=code, seeds_from=SEEDS_FROM))
     works = [work for works in planned for work in works if work.seed < SEEDS_FROM + NUM_SEEDS]
     pack_records(works, RECORDS)
 
@@ -42,15 +45,21 @@ def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
         published = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name)
     with unpacked(RECORDS) as runs:
         repeated = judge_studies(
-            studies, scale=QUICK, root=runs.parent, code=runs.name, seeds_from=SEEDS_FROM
+            studies,
+            scale=QUICK,
+            root=runs.parent,
+            code=runs.name,
+            seeds_from=SEEDS_FROM,
         )
     return published, repeated
 
 
 def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) -> str:
     """Return the page: how many effects kept their sign, and each claim's two effects."""
-    before, after = _by_claim(published), _by_claim(repeated)
-    rows, signs = [], []
+    before = _by_claim(published)
+    after = _by_claim(repeated)
+    rows = []
+    signs = []
     for name in [*INSIGHTS, *(name for name in before if name not in INSIGHTS)]:
         study, old = before[name]
         new = after[name][1]
@@ -77,9 +86,18 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
         [
             "# The claims repeated",
             "",
-            f"All studies were run again with other seeds ({seeds[1]} in place of {seeds[0]}), all from one other",
-            "warm-started model, by earlier code. One start concludes nothing by itself; it can show that an effect",
-            f"points the other way. **{sum(signs)} of {len(signs)} effects have the sign of the published ones.**",
+            (
+                f"All studies were run again with other seeds ({seeds[1]} in place of "
+                f"{seeds[0]}), all from one other"
+            ),
+            (
+                "warm-started model, by earlier code. One start concludes nothing by itself; "
+                "it can show that an effect"
+            ),
+            (
+                f"points the other way. **{sum(signs)} of {len(signs)} effects have the sign "
+                "of the published ones.**"
+            ),
             "",
             "| | claim | published | effect, 95 % interval | repeated, one start | same sign |",
             "| --- | --- | --- | --- | --- | --- |",
@@ -89,7 +107,10 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "",
             *missed,
             "",
-            f"Every number comes from the [records](all-records.tar.xz) and [those of the repeat]({RECORDS.name}):",
+            (
+                "Every number comes from the [records](all-records.tar.xz) and [those of the "
+                f"repeat]({RECORDS.name}):"
+            ),
             "",
             "```console",
             f"microcoder study --all --quick --seeds-from {SEEDS_FROM}",
@@ -103,7 +124,11 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
 
 
 def _by_claim(judged: Sequence[JudgedStudy]) -> Mapping[str, tuple[Study, ClaimResult]]:
-    return {result.claim.id: (one.study, result) for one in judged for result in one.claims}
+    results = {}
+    for one in judged:
+        for result in one.claims:
+            results[result.claim.id] = (one.study, result)
+    return results
 
 
 if __name__ == "__main__":

@@ -146,7 +146,11 @@ def do_tutorial(
         if block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "console":
-            options = "".join(end for word, end in (more or {}).items() if word in block.text)
+            endings = []
+            for word, end in (more or {}).items():
+                if word in block.text:
+                    endings.append(end)
+            options = "".join(endings)
             text = block.text.rstrip() + options
             if is_here:
                 output = run_here(text, folder)

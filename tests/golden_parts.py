@@ -246,7 +246,11 @@ def evaluate(folder: Path) -> Values:
         # A digest of the configuration, with its paths, is among the results.
         config = file_config(Path(), write_rows(Path("t.jsonl"), rows), answers)
         results = run(config, Path("run"))
-    found = flatten(without_measures({k: v for k, v in results.items() if k != "cells"}), "results")
+    kept = {}
+    for k, v in results.items():
+        if k != "cells":
+            kept[k] = v
+    found = flatten(without_measures(kept), "results")
     for cell in results["cells"]:
         found[f"cell {cell['platform']} {cell['difficulty']} {cell['k']}"] = digest(
             without_measures(cell)

@@ -198,7 +198,11 @@ def test_no_module_is_longer_than_600_lines() -> None:
     lengths = {}
     for path in MODULES:
         lengths[name_of(path)] = len(path.read_text(encoding="utf-8").splitlines())
-    assert {name for name, length in lengths.items() if length > 600} <= MAY_EXCEED_600_LINES.keys()
+    too_long = set()
+    for name, length in lengths.items():
+        if length > 600:
+            too_long.add(name)
+    assert too_long <= MAY_EXCEED_600_LINES.keys()
 
 
 def test_the_public_names_are_these() -> None:

@@ -23,10 +23,13 @@ MOST = {
         "lines over 100 characters": 3265,
     },
     "tests": {
-        "tokens a code line": 9.0,
-        "branches in expressions a 100 statements": 15.0,
-        "% of branches inside expressions": 74.0,
-        "lines over 100 characters": 800,
+        "tokens a code line": 8.1,
+        "branches in expressions a 100 statements": 9.2,
+        "% of branches inside expressions": 52.0,
+        "a, b = x, y a 1000 code lines": 0.6,
+        "walruses a 1000 code lines": 0.6,
+        "constants that share an assignment": 0,
+        "lines over 100 characters": 0,
     },
 }
 

@@ -97,7 +97,11 @@ FORMAT_COUNT = re.compile(
 
 def test_formats_are_counted_nowhere_without_a_mark() -> None:
     found = {name_of(page): FORMAT_COUNT.findall(text_of(page)) for page in CURRENT}
-    assert {name: hits for name, hits in found.items() if hits} == {}
+    hits_of = {}
+    for name, hits in found.items():
+        if hits:
+            hits_of[name] = hits
+    assert hits_of == {}
 
 
 def test_links_lead_somewhere_and_no_page_holds_the_marks_of_a_merge() -> None:
@@ -120,7 +124,11 @@ def test_little_is_to_be_read_before_a_change() -> None:
     for row in rows:
         lines[row] = sum(len(text_of(DOCS / link).splitlines()) for link in links_of(row))
     assert len(rows) >= 10
-    assert not {row: count for row, count in lines.items() if count > 600}
+    too_long = {}
+    for row, count in lines.items():
+        if count > 600:
+            too_long[row] = count
+    assert not too_long
 
 
 def test_files_of_the_repository_that_are_named_exist() -> None:
@@ -263,7 +271,11 @@ def test_python_blocks_run() -> None:
             found[page] = [
                 block.text for block in blocks_of(text_of(page)) if block.language == "python"
             ]
-    assert {page.name for page, blocks in found.items() if blocks} == GIVEN.keys() | NOT_RUN.keys()
+    with_blocks = set()
+    for page, blocks in found.items():
+        if blocks:
+            with_blocks.add(page.name)
+    assert with_blocks == GIVEN.keys() | NOT_RUN.keys()
     names: dict[str, dict[str, Any]] = {name: dict(given) for name, given in GIVEN.items()}
     for page, blocks in found.items():
         for text in blocks if page.name in GIVEN else ():
@@ -312,7 +324,11 @@ def test_keys_of_toml_blocks_exist() -> None:
                 given = set(keys_of(table | {name: list(table[name].values()) for name in free}))
                 unknown = {}
                 for name in KEYS:
-                    unknown[name] = sorted(key for key in given if not is_known(key, KEYS[name]))
+                    unknown_keys = []
+                    for key in given:
+                        if not is_known(key, KEYS[name]):
+                            unknown_keys.append(key)
+                    unknown[name] = sorted(unknown_keys)
                 if all(unknown.values()):
                     wrong.append(f"{name_of(page)}: {block.text}\n{unknown}")
     assert not wrong
@@ -330,9 +346,11 @@ def is_dead(link: str, page: Path) -> bool:
 
 def commands_of(text: str) -> Iterator[tuple[list[str], bool]]:
     """Yield the words of each command line, and whether it is one to be typed as it stands."""
-    code = "\n".join(
-        block.text for block in blocks_of(text) if block.language in ("", "console", "bash")
-    )
+    texts = []
+    for block in blocks_of(text):
+        if block.language in ("", "console", "bash"):
+            texts.append(block.text)
+    code = "\n".join(texts)
     indented = "\n".join(
         re.findall(r"^    (.*)$", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S), re.M)
     )
@@ -370,7 +388,11 @@ def fault_of(words: list[str], whole: bool) -> str:
     for word in bound.args:
         if str(word).startswith("--"):
             flags.append(word[2:].partition("=")[0].replace("-", "_"))
-    return ", ".join(flag for flag in flags if not is_known(flag, KEYS[words[0]]))
+    unknown = []
+    for flag in flags:
+        if not is_known(flag, KEYS[words[0]]):
+            unknown.append(flag)
+    return ", ".join(unknown)
 
 
 def keys_of(table: Any, prefix: str = "") -> Iterator[str]:

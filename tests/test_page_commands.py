@@ -142,6 +142,9 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     """What a reader's shell has besides, beside the files that the pages name."""
     rows: list[dict[str, Any]] = []
     for number, (rule, story) in enumerate(STORIES.items()):
+        examples = []
+        for a, b in PAIRS:
+            examples.append({"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"})
         rows.append(
             {
                 "id": f"p{number}",
@@ -149,10 +152,7 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
                     f"{story} The first line of the input holds two integers, a and b (0 <= a, b "
                     "<= 100)."
                 ),
-                "tests": [
-                    {"input": f"{a} {b}\n", "output": f"{eval(rule, {'a': a, 'b': b})}\n"}
-                    for a, b in PAIRS
-                ],
+                "tests": examples,
                 "reference": f"a, b = map(int, input().split())\nprint({rule})",
             }
         )

@@ -1,5 +1,6 @@
-"""A format of your own, here a benchmark's:
-one function that evaluation and decontamination both read rows by.
+"""A format of your own, here a benchmark's.
+
+Evaluation and decontamination both read rows by its one function.
 
 evaluation:  benchmark = {kind = "problems", format = "benchmark.py:read_cup", path = "cup.jsonl"}
 corpus:      [[benchmarks]] with format = "benchmark.py:read_cup" and path = "cup.jsonl"

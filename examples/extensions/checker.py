@@ -11,9 +11,7 @@ from pathlib import Path
 
 
 def find_fault(output: str, answer: str, most: int) -> str:
-    """Return why an output is no whole number that is at most so far from the answer;
-    empty if it is one.
-    """
+    """Return why an output is no whole number at most so far from the answer; empty if it is."""
     try:
         found = int(output)
     except ValueError:

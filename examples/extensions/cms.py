@@ -5,6 +5,7 @@ corpus:  [[sources]] with format = "cms.py:cms" and path = "tasks"
 """
 
 import re
+from collections.abc import Mapping
 
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders
@@ -22,71 +23,34 @@ RIGHT = re.compile(
     r"(?:solution|soluzione|sol|official|model|ufficiale)(?:[_-]?(?:full|ok|100|py|cpp))?"
 )
 
+CHECKER = re.compile(r"(check|cor)/(checker|correttore|manager)")
+
 
 def cms(row: Row) -> Candidate:
-    """Read a task; its subtasks are in `gen/GEN`, where `#ST:
-    20` comes before the lines that make their tests.
+    """Read a task; its subtasks are in `gen/GEN`.
+
+    There `#ST: 20` comes before the lines that make the tests of a subtask worth 20 points.
     """
     package = Package.open(row, texts=r"task\.yaml|(input|output)/.*\.txt")
     files = package.files
     settings = package.read_settings("task.yaml")
     path = package.find_statement(STATEMENTS)
-    groups = []
-    points = 0.0
-    number = 0
-    for line in files.get("gen/GEN", "").split("\n"):
-        if head := re.match(r"#\s*ST:\s*(\d+(?:\.\d+)?)", line):
-            points = float(head[1])
-            number = number + 1
-        elif line.startswith("#COPY:") or (line.strip() and not line.lstrip().startswith("#")):
-            groups.append(f"subtask{number}" if points else "sample")
-    inputs = sorted(
-        int(found[1]) for name in files if (found := re.fullmatch(r"input/input(\d+)\.txt", name))
-    )
-    named = []
-    for at in inputs:
-        named.append(
-            (
-                groups[at] if at < len(groups) else "tests",
-                f"input/input{at}.txt",
-                f"output/output{at}.txt",
-            )
-        )
-    package.read_tests(named, missing="without an answer")
-    stems = {name: name.rpartition("/")[2].partition(".")[0].lower() for name in sorted(files)}
-    known = {}
-    for name, stem in stems.items():
+    package.read_tests(name_tests(files), missing="without an answer")
+    solutions = []
+    for name in sorted(files):
         if name.startswith(("sol/", "solutions/")):
-            known[name] = next((verdict for word, verdict in WRONG.items() if word in stem), None)
-    package.read_solutions(
-        (
-            (name, "accepted" if RIGHT.fullmatch(stems[name]) else verdict)
-            for name, verdict in known.items()
-        ),
-        left_out="with no verdict in their name",
-    )
-    for flag, is_there in (
-        (
-            "interactive",
-            settings.get("output_only")
-            or say(settings, "task_type") in ("Communication", "TwoSteps"),
-        ),
-        (
-            "needs_files",
-            any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths),
-        ),
-        ("file_io", say(settings, "infile") or say(settings, "outfile")),
-        # It prints a share of the points, which is no verdict.
-        (
-            "needs_checker",
-            any(
-                re.match(r"(check|cor)/(checker|correttore|manager)", name)
-                for name in package.paths
-            ),
-        ),
-    ):
-        if is_there:
-            package.flag(flag)
+            solutions.append((name, read_verdict(name)))
+    package.read_solutions(solutions, left_out="with no verdict in their name")
+    task_type = say(settings, "task_type")
+    if settings.get("output_only") or task_type in ("Communication", "TwoSteps"):
+        package.flag("interactive")
+    if any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths):
+        package.flag("needs_files")
+    if say(settings, "infile") or say(settings, "outfile"):
+        package.flag("file_io")
+    # A checker of CMS prints a share of the points, which is no verdict.
+    if any(CHECKER.match(name) for name in package.paths):
+        package.flag("needs_checker")
     return package.candidate(
         files[path],
         platform="cms",
@@ -95,6 +59,42 @@ def cms(row: Row) -> Candidate:
         time_limit_seconds=read_amount(settings.get("time_limit")),
         memory_limit_mib=round(read_amount(settings.get("memory_limit")) or 0) or None,
     )
+
+
+def name_tests(files: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Return group, input file and output file of each test."""
+    groups = read_groups(files.get("gen/GEN", ""))
+    numbers = []
+    for name in files:
+        if found := re.fullmatch(r"input/input(\d+)\.txt", name):
+            numbers.append(int(found[1]))
+    named = []
+    for number in sorted(numbers):
+        group = groups[number] if number < len(groups) else "tests"
+        named.append((group, f"input/input{number}.txt", f"output/output{number}.txt"))
+    return named
+
+
+def read_groups(generators: str) -> list[str]:
+    """Return the group of each line of `gen/GEN` that makes a test; no points make a sample."""
+    groups = []
+    points = 0.0
+    number = 0
+    for line in generators.split("\n"):
+        if head := re.match(r"#\s*ST:\s*(\d+(?:\.\d+)?)", line):
+            points = float(head[1])
+            number += 1
+        elif line.startswith("#COPY:") or (line.strip() and not line.lstrip().startswith("#")):
+            groups.append(f"subtask{number}" if points else "sample")
+    return groups
+
+
+def read_verdict(name: str) -> Known | None:
+    """Return the verdict that a solution's name tells, or None."""
+    stem = name.rpartition("/")[2].partition(".")[0].lower()
+    if RIGHT.fullmatch(stem):
+        return "accepted"
+    return next((verdict for word, verdict in WRONG.items() if word in stem), None)
 
 
 TAKES = (

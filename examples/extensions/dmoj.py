@@ -27,6 +27,12 @@ VERDICTS: dict[str, Known] = {
     "tle": "time_limit",
     "rte": "runtime_error",
 }
+FLAGS = {
+    "interactive": ("interactive", "custom_judge"),
+    "needs_files": ("signature_grader",),
+    "file_io": ("file_io",),
+}
+"""What cannot be judged here, and the settings that say so."""
 CHECKERS = {
     "standard": Checker(),
     "easy": Checker(type="tokens", case_sensitive=False),
@@ -48,20 +54,14 @@ def dmoj(row: Row) -> Candidate:
         settings.get("test_cases"), {**package.files, **read_archive(settings, row)}
     )
     checker = read_checker(settings, package)
-    for flag, keys in {
-        "interactive": ("interactive", "custom_judge"),
-        "needs_files": ("signature_grader",),
-        "file_io": ("file_io",),
-    }.items():
+    for flag, keys in FLAGS.items():
         if any(settings.get(key) for key in keys):
             package.flag(flag)
     solutions = []
     for path in package.paths:
         if path.startswith(("solutions/", "submissions/")):
-            solutions.append(path)
-    package.read_solutions(
-        ((path, VERDICTS.get(path.split("/")[1])) for path in solutions), left_out="of no verdict"
-    )
+            solutions.append((path, VERDICTS.get(path.split("/")[1])))
+    package.read_solutions(solutions, left_out="of no verdict")
     heading = re.search(r"^#\s+(.+)$", statement, re.MULTILINE)
     return package.candidate(
         statement,
@@ -75,7 +75,8 @@ def dmoj(row: Row) -> Candidate:
 
 def read_archive(settings: Mapping[str, Any], row: Row) -> dict[str, str]:
     """Return the files of the archive that `init.yml` names."""
-    if not (name := settings.get("archive")):
+    name = settings.get("archive")
+    if not name:
         return {}
     try:
         with zipfile.ZipFile(io.BytesIO(row.values["files"][name])) as archive:
@@ -111,33 +112,29 @@ def list_tests(cases: object, files: Mapping[str, str]) -> Iterator[tuple[str, T
                 )
             if case.get("batched"):
                 group = f"batch{number}"
+            elif case.get("points") == 0:
+                group = "sample"
             else:
-                if case.get("points") != 0:
-                    group = "tests"
-                else:
-                    group = "sample"
+                group = "tests"
             yield group, TestCase(input=files[one["in"]], output=files[one["out"]])
 
 
 def read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
-    """Return the checker; one of DMOJ's own interface is flagged,
-    and so are those of single cases.
-    """
-    found = settings.get("checker") or "standard"
-    name, arguments = (
-        (found.get("name"), found.get("args") or {}) if isinstance(found, Mapping) else (found, {})
-    )
+    """Return the checker; those of DMOJ's own interface and of single cases are flagged."""
+    name: Any = settings.get("checker") or "standard"
+    arguments: Mapping[str, Any] = {}
+    if isinstance(name, Mapping):
+        arguments = name.get("args") or {}
+        name = name.get("name")
     if "checker" in str(settings.get("test_cases")):
         return package.flag("needs_checker", "some test cases have a checker of their own")
     name = str(name)
     if name.startswith("floats"):
-        return Checker(
-            type="float",
-            tolerance=10.0 ** -min(max(read_amount(arguments.get("precision")) or 6, 1), 15),
-        )
-    return CHECKERS.get(name) or package.flag(
-        "needs_checker", f"{name} is a program of DMOJ's own interface"
-    )
+        digits = read_amount(arguments.get("precision")) or 6
+        return Checker(type="float", tolerance=10.0 ** -min(max(digits, 1), 15))
+    if name in CHECKERS:
+        return CHECKERS[name]
+    return package.flag("needs_checker", f"{name} is a program of DMOJ's own interface")
 
 
 dmoj.folders = Folders(("init.yml",), ("*", "*/*", "*/*/*"))  # type: ignore[attr-defined]

@@ -1,8 +1,8 @@
 """doocs/leetcode as a format of your own: a folder a problem, its statement in Markdown,
 solutions in many languages.
 
-corpus:  [[sources]] with format = "doocs.py:doocs",
-path = "leetcode/solution" and licence = "CC-BY-SA-4.0"
+corpus:  [[sources]] with format = "doocs.py:doocs", path = "leetcode/solution"
+         and licence = "CC-BY-SA-4.0"
 """
 
 import ast
@@ -14,6 +14,7 @@ from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.format import Folders
 from microcoder.data.formats.row import Malformed, Row, parse_python
 from microcoder.data.formats.tests import head_of, infer_call_of, language_of
+from microcoder.judge.core.types import TestCase
 
 HEADING = re.compile(r"^# \[(?:\w+\. )?(.+?)\]\((\S+?)\)", re.MULTILINE)
 GIVEN = r"^[ \t]*Input[ \t]*+:?((?:[^\n]|\n(?!\s{0,20}(?:In|Out)put)){1,2000})"
@@ -22,20 +23,14 @@ WORDS = {"true": "True", "false": "False", "null": "None"}
 
 
 def doocs(row: Row) -> Candidate:
-    """Read a problem's folder; the examples of its statement become tests where they
-    are literals.
-    """
+    """Read a problem's folder; examples of its statement become tests if they are literals."""
     files = row.files()
     text = files.get("README_EN.md") or files.get("README.md", "")
     head, _, rest = text.partition("<!-- description:start -->")
     description, is_closed, _ = rest.partition("<!-- description:end -->")
     if not is_closed or not description.strip():
         raise Malformed("no_statement", "no description between its comments")
-    solutions = tuple(
-        Solution(code=files[name], language=language, name=name)
-        for name in sorted(files)
-        if name.startswith("Solution.") and (language := language_of(name))
-    )
+    solutions = read_solutions(files)
     code = next((one.code for one in solutions if one.language == "python"), "")
     methods = public_methods(code)
     fn_name = methods[0] if len(methods) == 1 else None
@@ -52,29 +47,39 @@ def doocs(row: Row) -> Candidate:
         platform_difficulty=level[1] if level else "",
         natural_language="en" if files.get("README_EN.md") else "zh",
         starter_code=head_of(code, fn_name) if fn_name else None,
-        solutions=solutions,
+        solutions=tuple(solutions),
         groups=("sample",) * len(tests.tests),
         fn_name=fn_name,
     )
 
 
+def read_solutions(files: dict[str, str]) -> list[Solution]:
+    """Return the solutions in known languages."""
+    solutions = []
+    for name in sorted(files):
+        language = language_of(name)
+        if name.startswith("Solution.") and language:
+            solutions.append(Solution(code=files[name], language=language, name=name))
+    return solutions
+
+
 def read_examples(description: str, code: str, fn_name: str) -> DecodedTests:
     """Read `Input: a = [1], k = 2` and `Output: 3` as the call that they describe."""
     found = EXAMPLE.findall(html.unescape(re.sub(r"<[^<>]*>", "", description)))
-    calls = []
-    for given, out in found:
-        calls.append(f"assert {fn_name}({given.strip()}) == {WORDS.get(out.strip(), out.strip())}")
     parameters = read_parameters(code, fn_name)
-    read = [read_assertions(call, called=(fn_name,), parameters=parameters) for call in calls]
-    tests = tuple(test for one in read for test in one.tests)
-    left_out = []
-    for one in read:
-        left_out.extend(one.dropped)
+    tests: list[TestCase] = []
+    left_out: list[str] = []
+    for given, output in found:
+        expected = WORDS.get(output.strip(), output.strip())
+        assertion = f"assert {fn_name}({given.strip()}) == {expected}"
+        read = read_assertions(assertion, called=(fn_name,), parameters=parameters)
+        tests.extend(read.tests)
+        left_out.extend(read.dropped)
+    notes = []
     if left_out:
-        notes = (("tests", f"{len(left_out)} of {len(calls)} examples left out: {left_out[0]}"),)
-    else:
-        notes = ()
-    return DecodedTests(tests, fn_name, notes=notes, call=infer_call_of(code, fn_name, list(tests)))
+        notes.append(("tests", f"{len(left_out)} of {len(found)} examples left out: {left_out[0]}"))
+    call = infer_call_of(code, fn_name, tests)
+    return DecodedTests(tuple(tests), fn_name, notes=tuple(notes), call=call)
 
 
 FILES = ("README_EN.md", "README.md")
@@ -84,13 +89,10 @@ doocs.folders = Folders(FILES, (*FILES, "Solution.*"))  # type: ignore[attr-defi
 def public_methods(code: str) -> tuple[str, ...]:
     """Return the methods of the class `Solution` that a caller may use."""
     tree = parse_python(code)
-    classes = []
-    for node in tree.body if tree else ():
+    if tree is None:
+        return ()
+    for node in tree.body:
         if isinstance(node, ast.ClassDef) and node.name == "Solution":
-            classes.append(node)
-    inside = []
-    for node in classes[:1]:
-        for one in node.body:
-            if isinstance(one, ast.FunctionDef):
-                inside.append(one)
-    return tuple(one.name for one in inside if one.name[0] != "_")
+            names = [member.name for member in node.body if isinstance(member, ast.FunctionDef)]
+            return tuple(name for name in names if not name.startswith("_"))
+    return ()

@@ -1,5 +1,6 @@
-"""A mask of your own: `algorithm.masking = {kind = "own",
-name = "mask.py:mask_short"}` in a recipe.
+"""A mask of your own, by this line in a recipe:
+
+algorithm.masking = {kind = "own", name = "mask.py:mask_short"}
 """
 
 from microcoder.judge.core.types import Program, Rollout, Verdict
@@ -13,7 +14,8 @@ def mask_short(
     *,
     tokens: int = 8,
 ) -> str | None:
-    """Leave out responses of a few tokens; `draw` is uniform in [0,
-    1) and the same after a resume.
+    """Leave out responses of a few tokens.
+
+    `draw` is uniform in [0, 1) and the same after a resume.
     """
     return "too_short" if len(rollout.token_ids) < tokens else None

@@ -1,5 +1,6 @@
-"""A reward of your own: `rewards = ["all_tests", {name = "reward.py:brevity",
-weight = 0.1}]` in a recipe.
+"""A reward of your own, by this line in a recipe:
+
+rewards = ["all_tests", {name = "reward.py:brevity", weight = 0.1}]
 """
 
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict

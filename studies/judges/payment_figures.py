@@ -62,7 +62,10 @@ def draw_payments(
     for axes, (grader, runs) in zip(panels, by_grader.items(), strict=True):
         steps = [payments.step for payments in runs[0]]
         for label, colour, style, read in _LINES:
-            rows = np.asarray([[read(payments) for payments in run] for run in runs])
+            curves = []
+            for run in runs:
+                curves.append([read(payments) for payments in run])
+            rows = np.asarray(curves)
             axes.plot(steps, rows.mean(axis=0), style, color=colour, linewidth=1.8, label=label)
             axes.fill_between(
                 steps,
@@ -141,7 +144,11 @@ def draw_errors(
         )
         changes += [f"{line.label}, {rate:.0%}: {line.effects[rate].value:+.1%}" for rate in rates]
     left.axhline(0, color=BLACK, linewidth=0.8)
-    lowest = min(effect.value for line in lines for effect in line.effects.values())
+    effects = []
+    for line in lines:
+        for effect in line.effects.values():
+            effects.append(effect.value)
+    lowest = min(effects)
     left.set_ylim(lowest - 0.15, 0.15)
     styles = [(BLACK, "", "-"), *_ERROR_LINES]
     for (label, runs), (colour, _, style) in zip(curves.items(), styles, strict=False):

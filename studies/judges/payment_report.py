@@ -61,29 +61,29 @@ def report_hacking(study: Study, runs: Sequence[PaidRun], *, output: Path) -> st
         for run in runs:
             if run.level == level and run.steps[-1].all_tricks < _ENDS_IN_TRICKS:
                 honest.append(run)
-        hacked = []
+        if honest:
+            lines.append(_hacking_row(honest))
+        # A run that ends in tricks has a row of its own.
         for run in runs:
             if run.level == level and run not in honest:
-                hacked.append(run)
-        lines += [_hacking_row(group) for group in (honest, *([run] for run in hacked)) if group]
+                lines.append(_hacking_row([run]))
     return "\n".join(lines)
 
 
 def _hacking_row(runs: Sequence[PaidRun]) -> str:
-    firsts, lasts = ([run.steps[place] for run in runs] for place in (0, -1))
+    firsts = [run.steps[0] for run in runs]
+    lasts = [run.steps[-1] for run in runs]
     pairs = []
     for name in _SHOWN:
         pairs.append(f"{_span(_values(firsts, name))} to {_span(_values(lasts, name))} %")
     pairs.append(f"{_span(_values(runs, 'before'))} to {_span(_values(runs, 'after'))} %")
-    tricks = ", ".join(
-        f"{name} {share:.0%}" for name, share in runs[0].steps[-1].tricks.items() if share >= 0.01
-    )
-    return _row(
-        runs[0].level,
-        " ".join(str(run.seed) for run in runs),
-        *pairs,
-        tricks if len(runs) == 1 else "",
-    )
+    tricks = []
+    if len(runs) == 1:
+        for name, share in lasts[0].tricks.items():
+            if share >= 0.01:
+                tricks.append(f"{name} {share:.0%}")
+    seeds = " ".join(str(run.seed) for run in runs)
+    return _row(runs[0].level, seeds, *pairs, ", ".join(tricks))
 
 
 def _values(records: Sequence[object], name: str) -> list[float]:
@@ -91,11 +91,14 @@ def _values(records: Sequence[object], name: str) -> list[float]:
 
 
 def _span(shares: Sequence[float]) -> str:
-    low, high = (
-        f"{100 * share:.1f}" if 0 < share < 0.05 else f"{100 * share:.0f}"
-        for share in (min(shares), max(shares))
-    )
+    low = _percent(min(shares))
+    high = _percent(max(shares))
     return low if low == high else f"{low}-{high}"
+
+
+def _percent(share: float) -> str:
+    """Return a share in per cent; a small one would be 0 without its decimal."""
+    return f"{100 * share:.1f}" if 0 < share < 0.05 else f"{100 * share:.0f}"
 
 
 def report_errors(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
@@ -160,13 +163,12 @@ def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     table = _tell_errors(study, paid, output)
     clean = paid.pop(study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
-    warned = np.asarray([[_warning(runs[s]) for s in seeds] for runs in paid.values()])
-    lost = np.asarray(
-        [
-            [late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds]
-            for runs in paid.values()
-        ]
-    )
+    warnings = [[_warning(runs[s]) for s in seeds] for runs in paid.values()]
+    warned = np.asarray(warnings)
+    losses = [
+        [late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds] for runs in paid.values()
+    ]
+    lost = np.asarray(losses)
     has_collapsed = lost > _COLLAPSE
     drawn = np.random.default_rng(0).integers(len(seeds), size=(_RESAMPLES, len(seeds)))
     areas = [_area(warned[:, chosen], has_collapsed[:, chosen]) for chosen in drawn]
@@ -189,7 +191,11 @@ def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
 
 
 def _warning(steps: Sequence[Payments]) -> float:
-    return fmean([payments.alike for payments in steps if payments.step <= WARNED_BY][-LATE_STEPS:])
+    alike = []
+    for payments in steps:
+        if payments.step <= WARNED_BY:
+            alike.append(payments.alike)
+    return fmean(alike[-LATE_STEPS:])
 
 
 def _area(warned: npt.NDArray[np.float64], has_collapsed: npt.NDArray[np.bool_]) -> float:
@@ -228,12 +234,10 @@ def _observed_rates(seeds: Paid) -> tuple[str, str]:
     steps = []
     for run in seeds.values():
         steps.extend(run)
-    right = sum(p.accuracy * p.num_scored for p in steps)
-    wrong = sum((1 - p.accuracy) * p.num_scored for p in steps)
-    paid, unpaid = (
-        sum(getattr(p, name) * p.num_scored for p in steps)
-        for name in ("paid_wrong", "unpaid_right")
-    )
+    right = sum(step.accuracy * step.num_scored for step in steps)
+    wrong = sum((1 - step.accuracy) * step.num_scored for step in steps)
+    paid = sum(step.paid_wrong * step.num_scored for step in steps)
+    unpaid = sum(step.unpaid_right * step.num_scored for step in steps)
     return f"{paid / max(wrong, 1):.1%}", f"{unpaid / max(right, 1):.1%}"
 
 
@@ -241,10 +245,11 @@ def _half_way(seeds: Paid, clean: Paid) -> str:
     """Return the first step of each seed at half of what runs without errors gain."""
     start = fmean(steps[0].accuracy for steps in clean.values())
     goal = (start + fmean(late_accuracy(steps) for steps in clean.values())) / 2
-    return " ".join(
-        str(next((p.step for p in steps if p.accuracy >= goal), "never"))
-        for steps in seeds.values()
-    )
+    reached = []
+    for steps in seeds.values():
+        ahead = (payments.step for payments in steps if payments.accuracy >= goal)
+        reached.append(str(next(ahead, "never")))
+    return " ".join(reached)
 
 
 def _curves(seeds: Paid) -> list[list[float]]:

@@ -80,12 +80,16 @@ def count_payments(rows: Sequence[Mapping[str, Any]], *, step: int) -> Payments 
         return None
     num = len(scored)
     judged = Counter((row["reward"] > _PAID, row["verdict"] == Outcome.ACCEPTED) for row in scored)
-    tricks = Counter(trick for row in scored if (trick := find_trick(row["program"])))
-    paid = Counter(
-        place_program(row["program"], 0)
-        for row in scored
-        if row["reward"] > _PAID and row["program"]
-    )
+    tricks: Counter[str] = Counter()
+    for row in scored:
+        trick = find_trick(row["program"])
+        if trick:
+            tricks[trick] += 1
+    places = []
+    for row in scored:
+        if row["reward"] > _PAID and row["program"]:
+            places.append(place_program(row["program"], 0))
+    paid = Counter(places)
     return Payments(
         step=step,
         num_scored=num,

@@ -66,11 +66,11 @@ def test_doctor_names_everything_and_what_is_missing(
     assert packages["pins"] == ["sortedcontainers==0.0.2"]
     assert f"type `microcoder packages {own_root / 'own.txt'}`" in packages["missing"]
     page = describe(found)
-    assert [
-        layer
-        for layer in LAYERS
-        if not any(f"  {layer.replace('_', ' ')}" in line for line in page)
-    ] == []
+    unnamed = []
+    for layer in LAYERS:
+        if not any(f"  {layer.replace('_', ' ')}" in line for line in page):
+            unnamed.append(layer)
+    assert unnamed == []
     assert page[-1] == "all is well"
 
 

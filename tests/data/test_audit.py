@@ -164,9 +164,12 @@ def test_a_smaller_draw_is_part_of_a_larger_one(source: SourceSettings, tmp_path
         found = audit(config(source, tmp_path / "audit"), limit=limit, runs_programs=False)
         assert found.num_rows == limit
         kinds = kinds_of(tmp_path / "audit")
-        drawn.append(
-            {(place, kind) for place in kinds for kind in kinds[place] if kind != "duplicate_of"}
-        )
+        places = set()
+        for place in kinds:
+            for kind in kinds[place]:
+                if kind != "duplicate_of":
+                    places.add((place, kind))
+        drawn.append(places)
     assert drawn[0] <= drawn[1] <= drawn[2]
 
 

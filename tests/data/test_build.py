@@ -52,11 +52,13 @@ RECIPES = Path(__file__).parents[2] / "recipes" / "data"
 def statement(number: int) -> str:
     """Texts that have little in common, so that no two are duplicates of each other."""
     generator = random.Random(number)
-    words = " ".join(
-        "".join(generator.choices("bdfgklmnprstvz", k=1) + generator.choices("aeiou", k=1)) * 2
-        + generator.choice(PLACES)
-        for _ in range(40)
-    )
+    pieces = []
+    for _ in range(40):
+        pieces.append(
+            "".join(generator.choices("bdfgklmnprstvz", k=1) + generator.choices("aeiou", k=1)) * 2
+            + generator.choice(PLACES)
+        )
+    words = " ".join(pieces)
     return (
         f"In the valley of {words} there are two numbers on one line. Print their sum plus "
         f"{number}.\n"
@@ -102,12 +104,12 @@ def shown_row(number: int) -> dict[str, object]:
         "inputs": [f"{a}\n\n{b}\n" for a, b in pairs],
         "outputs": [f"{a + b + number}\n" for a, b in pairs],
     }
-    shown = "".join(
-        f"\nExample {place}\n\nInput:\n\n```\n{given}```\n\nOutput:\n\n```\n{output}```\n"
-        for place, (given, output) in enumerate(
-            zip(tests["inputs"], tests["outputs"], strict=True), 1
+    examples = []
+    for place, (given, output) in enumerate(zip(tests["inputs"], tests["outputs"], strict=True), 1):
+        examples.append(
+            f"\nExample {place}\n\nInput:\n\n```\n{given}```\n\nOutput:\n\n```\n{output}```\n"
         )
-    )
+    shown = "".join(examples)
     code = f"import sys\nprint(sum(map(int, sys.stdin.read().split())) + {number})\n"
     return {
         **row(number, text=statement(number) + shown),
@@ -218,9 +220,11 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(
         "generate": (6, 6, 0),
         "verify": (6, 4, 2),
     }
-    assert {
-        reason: num for step in said["steps"] for reason, num in step["reasons"].items()
-    } == dict.fromkeys(
+    reasons = {}
+    for step in said["steps"]:
+        for reason, num in step["reasons"].items():
+            reasons[reason] = num
+    assert reasons == dict.fromkeys(
         (
             "not_json",
             "not_english",
@@ -315,7 +319,8 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
         }
         config = BuildConfig.model_validate({"name": "x", **given})
         run_build(config, plan_build(config, last="filter"))
-    one, two = (contents(tmp_path / output / ".work" / "parts") for output in ("one", "two"))
+    one = contents(tmp_path / "one" / ".work" / "parts")
+    two = contents(tmp_path / "two" / ".work" / "parts")
     assert one == two
     assert {name.partition("/")[0] for name in one} == {
         "collect",
@@ -394,7 +399,8 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
     other = recipe.parent / "other"
     other.mkdir()
     (other / "README.md").write_text("of another project")
-    (evaluation := recipe.parent / "evaluation").mkdir()
+    evaluation = recipe.parent / "evaluation"
+    evaluation.mkdir()
     (evaluation / "manifest.json").write_text("{}")
     given = []
     for one in arguments:
@@ -407,7 +413,8 @@ def test_a_wrong_build_is_one_line(recipe: Path, arguments: tuple[str, ...], sai
 
 
 def test_a_stage_of_its_own_ends_there_and_no_other_build_is_at_work(recipe: Path) -> None:
-    (folder := recipe.parent / "corpus" / ".work").mkdir(parents=True)
+    folder = recipe.parent / "corpus" / ".work"
+    folder.mkdir(parents=True)
     with hold_lock(folder / "lock", DataError("held")):
         assert (
             "another build is at work"
@@ -444,9 +451,11 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
             text=True,
             check=True,
         )
-        ours = {
-            name for name in done.stdout.split() if name.partition(".")[0] == "microcoder"
-        } - offered
+        imported = set()
+        for name in done.stdout.split():
+            if name.partition(".")[0] == "microcoder":
+                imported.add(name)
+        ours = imported - offered
         for name in ours:
             assert any(f"{name}.".startswith(f"{one}.") for one in known), step.name
 
@@ -508,9 +517,8 @@ def test_packages_have_the_names_of_their_archives(tmp_path: Path) -> None:
         given = SourceSettings(path=str(tmp_path / path), format="kattis")
         (source,) = unpack_sources([given], into=tmp_path / "unpacked")
         rows = list(collect_source(open_settings(source)))
-        assert [(row.id, type(row)) for row in rows] == [
-            (f"kattis/{name}", Candidate) for name in names
-        ]
+        expected = [(f"kattis/{name}", Candidate) for name in names]
+        assert [(row.id, type(row)) for row in rows] == expected
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -117,7 +117,11 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(
     for c in candidates:
         if c.id not in names:
             dropped.append(c.difficulty.predicted or 0)
-    lowest = min((c.difficulty.predicted or 0 for c in candidates if c.id in easy), default=5.0)
+    kept_difficulties = []
+    for c in candidates:
+        if c.id in easy:
+            kept_difficulties.append(c.difficulty.predicted or 0)
+    lowest = min(kept_difficulties, default=5.0)
     for value in dropped:
         assert value <= lowest, "the easiest go first"
     # The order of the candidates changes nothing.

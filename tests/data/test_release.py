@@ -60,9 +60,10 @@ def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes(
         ("Yes YES no", Checker(), 1 / 3, 0.0),
         ("Yes YES no", Checker(type="tokens", case_sensitive=False), 2 / 3, 1 / 8),
     ):
-        tests = tuple(
-            TestCase(input=f"{n}\n", output=f"{said}\n") for n, said in enumerate(answers.split())
-        )
+        examples = []
+        for n, said in enumerate(answers.split()):
+            examples.append(TestCase(input=f"{n}\n", output=f"{said}\n"))
+        tests = tuple(examples)
         found = guess_chances(candidate(1, tests=tests, checker=checker))
         assert found == {"constant_share": share, "coin_chance": chance}
 
@@ -113,7 +114,8 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
         config={},
     )
     assert pq.read_table(tmp_path / "rejected-00000.parquet").num_rows == 0
-    head = yaml.safe_load((text := (tmp_path / "README.md").read_text()).split("---\n")[1])
+    text = (tmp_path / "README.md").read_text()
+    head = yaml.safe_load(text.split("---\n")[1])
     assert head["pretty_name"] == name
     assert head["license"] == said
     assert ("| M a\\|b | 1 |" in text) == ("a|b" in licences[0])

@@ -55,7 +55,11 @@ def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements
     with endpoint_of(answer) as (settings, asked):
         for _ in range(2):
             with closing(Endpoint(settings, cache=tmp_path)) as model:
-                index = index_tasks([pose(name) for name in TASKS if name != "ledger"], model)
+                posed = []
+                for name in TASKS:
+                    if name != "ledger":
+                        posed.append(pose(name))
+                index = index_tasks(posed, model)
                 [hit], num_unanswered = find_same_task(pose("ledger"), index, model)
             assert hit.problem_id == "made/bridges"
             assert hit.by == "model"
@@ -71,7 +75,11 @@ def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements
 
 def test_near_misses_are_no_hit_and_what_is_not_answered_is_counted() -> None:
     with endpoint_of(answer) as (settings, asked), closing(Endpoint(settings)) as model:
-        index = index_tasks([pose(name) for name in TASKS if name not in SAME], model)
+        others = []
+        for name in TASKS:
+            if name not in SAME:
+                others.append(pose(name))
+        index = index_tasks(others, model)
         asked.clear()
         assert find_same_task(pose("other 7"), index, model) == ([], 0)
         assert len(asked) == 1 + NUM_NEAREST

@@ -39,7 +39,11 @@ PROBLEM = {
 
 def block(program: str, language: str, place: int = 0) -> Block:
     (section,) = [blocks for title, blocks in SECTIONS.items() if title.startswith(program)]
-    return [one for one in section if one.language == language][place]
+    chosen = []
+    for one in section:
+        if one.language == language:
+            chosen.append(one)
+    return chosen[place]
 
 
 def needs(package: str) -> None:

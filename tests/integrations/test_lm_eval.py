@@ -43,7 +43,11 @@ def test_the_folder_is_printed() -> None:
         text=True,
         check=True,
     ).stdout.strip() == str(TASKS)
-    assert {path.suffix for path in TASKS.iterdir() if path.is_file()} == {".yaml", ".py"}
+    suffixes = set()
+    for path in TASKS.iterdir():
+        if path.is_file():
+            suffixes.add(path.suffix)
+    assert suffixes == {".yaml", ".py"}
 
 
 def test_the_harness_loads_and_runs_them(tmp_path: Path) -> None:

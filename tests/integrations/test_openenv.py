@@ -31,10 +31,9 @@ def test_a_session_is_asked_and_judged_and_a_fault_has_no_reward() -> None:
     assert asked.prompt.startswith("Print the sum of two integers.")
     assert not asked.done
     assert asked.reward is None
-    right, wrong, silent = (
-        environment.step(CodeAction(response=text))
-        for text in (RIGHT, "```python\nprint(4)\n```", "I do not know.")
-    )
+    right = environment.step(CodeAction(response=RIGHT))
+    wrong = environment.step(CodeAction(response="```python\nprint(4)\n```"))
+    silent = environment.step(CodeAction(response="I do not know."))
     assert [(one.reward, one.done) for one in (right, wrong, silent)] == [
         (1.0, True),
         (0.0, True),

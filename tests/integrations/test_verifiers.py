@@ -20,15 +20,19 @@ from microcoder_code import CodeTaskset  # noqa: E402
 
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}]
 STATEMENT = "Print the sum of two integers."
-SUM, WRONG, SILENT = (
-    Problem.model_validate(
-        {"id": name, "statement": STATEMENT, "tests": TESTS, "reference": reference}
-    )
-    for name, reference in (
-        ("sum", "print(sum(map(int, input().split())))"),
-        ("wrong", "print(3)"),
-        ("silent", None),
-    )
+SUM = Problem.model_validate(
+    {
+        "id": "sum",
+        "statement": STATEMENT,
+        "tests": TESTS,
+        "reference": "print(sum(map(int, input().split())))",
+    }
+)
+WRONG = Problem.model_validate(
+    {"id": "wrong", "statement": STATEMENT, "tests": TESTS, "reference": "print(3)"}
+)
+SILENT = Problem.model_validate(
+    {"id": "silent", "statement": STATEMENT, "tests": TESTS, "reference": None}
 )
 BROKEN = FAULTY.model_copy(update={"statement": STATEMENT, "reference": SUM.reference})
 

@@ -45,9 +45,8 @@ def test_scores_are_those_of_the_judge(pairs: list[Pair]) -> None:
         return await asyncio.gather(*(compute_score("code", *row) for row in rows))
 
     found = asyncio.run(ask())
-    assert [one["score"] for one in found] == [
-        float(verdict.is_accepted) for verdict in judged(pairs)
-    ]
+    expected = [float(verdict.is_accepted) for verdict in judged(pairs)]
+    assert [one["score"] for one in found] == expected
     assert {tuple(one) for one in found} == {tuple(found[0])}
 
 

@@ -45,11 +45,11 @@ class Leftovers:
         found = [f"process {number}" for number in _living_children()]
         found += [path for folder in _FOLDERS for path in self._new_files(folder, users)]
         after = _machine()
-        return found + [
-            f"{name}: {self._before[name]} -> {after[name]}"
-            for name in after
-            if after[name] != self._before[name]
-        ]
+        changed = []
+        for name in after:
+            if after[name] != self._before[name]:
+                changed.append(f"{name}: {self._before[name]} -> {after[name]}")
+        return found + changed
 
     def _new_files(self, folder: str, users: set[int]) -> Iterator[str]:
         """Yield what these users have made, in folders that they can write to;

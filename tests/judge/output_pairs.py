@@ -238,9 +238,8 @@ def read_decisions(heading: str) -> list[tuple[str, str, bool, str]]:
     section = page.split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = []
     for row in _ROW.finditer(section):
-        outputs, expected = (
-            re.findall("`([^`]*)`", row[name]) or [""] for name in ("outputs", "expected")
-        )
+        outputs = re.findall("`([^`]*)`", row["outputs"]) or [""]
+        expected = re.findall("`([^`]*)`", row["expected"]) or [""]
         expected = expected if len(expected) == len(outputs) else expected * len(outputs)
         rows += [
             (o, e, row["verdict"] == "right", row["method"] or "")

@@ -251,9 +251,8 @@ lot.needs_draw = True
 def test_rewards_of_the_users_own_count_with_their_options(tmp_path: Path) -> None:
     own = tmp_path / "own.py"
     own.write_text(OWN_REWARDS)
-    right, wrong = (
-        verdict(outcome, outcome) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER)
-    )
+    right = verdict(Outcome.ACCEPTED, Outcome.ACCEPTED)
+    wrong = verdict(Outcome.WRONG_ANSWER, Outcome.WRONG_ANSWER)
     rewards = load_rewards([("all_tests", 1.0, {}), (f"{own}:brevity", 2.0, {"limit": 8})])
     assert reward_of(rewards, right) == Reward(2.5, {"all_tests": 1.0, "brevity": 0.75})
     # One that is unscored leaves the whole unscored; so does a sandbox fault,

@@ -123,9 +123,8 @@ def test_an_extractor_of_ones_own_returns_a_text_or_nothing(tmp_path: Path) -> N
 
 def test_a_program_is_found_where_a_human_finds_it() -> None:
     programs = {name: extract_program(response) for name, (response, _) in LAYOUTS.items()}
-    assert {name: program.code for name, program in programs.items()} == {
-        n: code for n, (_, code) in LAYOUTS.items()
-    }
+    expected = {n: code for n, (_, code) in LAYOUTS.items()}
+    assert {name: program.code for name, program in programs.items()} == expected
     last = []
     for name, one in programs.items():
         if name.startswith(("tag", "tildes", "a longer", "Win", "think", "ind")):

@@ -111,7 +111,10 @@ def test_the_header_is_used_and_no_build_can_write_where_headers_are(
         in run_compiler(sandbox, CPP, command, ADD).binary
     )
     before = sorted(place.rglob("*"))
-    command = tuple(f"{place}/mine" if piece == "main" else piece for piece in CPP.build)
+    words_of_build = []
+    for piece in CPP.build:
+        words_of_build.append(f"{place}/mine" if piece == "main" else piece)
+    command = tuple(words_of_build)
     assert not build_program(sandbox, CPP.model_copy(update={"build": command}), ADD).is_built
     assert sorted(place.rglob("*")) == before
 
@@ -222,11 +225,11 @@ def test_a_command_makes_it_or_says_what_the_compiler_said(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert CPP.precompiled is not None
-    small, wrong = (
-        CPP.model_copy(
-            update={"precompiled": CPP.precompiled.model_copy(update={"headers": (header,)})}
-        )
-        for header in (IO, "nothing.h")
+    small = CPP.model_copy(
+        update={"precompiled": CPP.precompiled.model_copy(update={"headers": (IO,)})}
+    )
+    wrong = CPP.model_copy(
+        update={"precompiled": CPP.precompiled.model_copy(update={"headers": ("nothing.h",)})}
     )
     monkeypatch.setattr(packages, "LANGUAGES", {**LANGUAGES, "cpp": small})
     monkeypatch.setattr(packages, "find_language", lambda name: small)

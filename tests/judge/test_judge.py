@@ -83,7 +83,8 @@ def test_a_sandbox_that_is_killed_costs_no_verdict(place: int) -> None:
         if len(told) > 4 and not killed:
             server = min({*children_of(os.getpid())} - before)
             with suppress(ProcessLookupError):
-                os.kill(found := [server, *descendants_of(server)][place], signal.SIGKILL)
+                found = [server, *descendants_of(server)][place]
+                os.kill(found, signal.SIGKILL)
                 killed.append(found)
 
     with Judge(workers=1) as judging:

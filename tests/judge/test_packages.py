@@ -175,7 +175,8 @@ def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
         ("b.txt", "tzdata==2026.6\n\nnumpy == 2.4.6\n"),
     ):
         (tmp_path / name).write_text(text)
-    first, second = (load_profile(str(tmp_path / name)) for name in ("a.txt", "b.txt"))
+    first = load_profile(str(tmp_path / "a.txt"))
+    second = load_profile(str(tmp_path / "b.txt"))
     assert first.digest == second.digest
     assert first.name == "a"
     assert first.digest != PROFILES["standard"].digest
@@ -185,7 +186,11 @@ def test_a_profile_is_distinguished_by_its_pins(tmp_path: Path) -> None:
 
 
 def test_pins_are_those_that_the_tests_run_with() -> None:
-    tested = dict(line.split("==") for line in CONSTRAINTS.read_text().splitlines() if "==" in line)
+    pins = []
+    for line in CONSTRAINTS.read_text().splitlines():
+        if "==" in line:
+            pins.append(line.split("=="))
+    tested = dict(pins)
     for profile in PROFILES.values():
         for package in profile.packages:
             pinned = package.pin.partition("==")[2]

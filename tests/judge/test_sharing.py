@@ -106,13 +106,19 @@ def _outcomes(judge: Judge, code: str, problem: Problem) -> list[tuple[Outcome, 
 
 @pytest.mark.parametrize("is_function", [False, True])
 def test_what_could_tell_tests_apart_keeps_a_process_a_test(is_function: bool) -> None:
-    assert [
-        name for name, code in SCREENED.items() if not find_obstacle(code, is_function=is_function)
-    ] == []
+    unscreened = []
+    for name, code in SCREENED.items():
+        if not find_obstacle(code, is_function=is_function):
+            unscreened.append(name)
+    assert unscreened == []
 
 
 def test_a_function_that_could_know_its_place_keeps_a_process_a_test() -> None:
-    assert [code for code in FORGERS.values() if not find_obstacle(code, is_function=True)] == []
+    unscreened = []
+    for code in FORGERS.values():
+        if not find_obstacle(code, is_function=True):
+            unscreened.append(code)
+    assert unscreened == []
 
 
 def test_a_percent_sign_that_is_made_counts_as_one() -> None:
@@ -201,9 +207,10 @@ OTHER_THREADS = (
 
 def test_a_thread_is_a_call_only_where_it_is_all_there_is_and_its_program_no_function() -> None:
     start = "import threading\ndef main(): print(1)\n"
-    assert [
+    unscreened = [
         code for code in OTHER_THREADS if not find_obstacle(start + code, is_function=False)
-    ] == []
+    ]
+    assert unscreened == []
     for is_function in (False, True, False):
         code = f"{start}threading.Thread(target=main).start()\n"
         assert bool(find_obstacle(code, is_function=is_function)) == is_function
@@ -436,9 +443,8 @@ def test_what_does_not_compile_is_refused_in_the_words_of_its_own_process(
     """Of a program with one test the process says it, of others the judge may,
     which starts none.
     """
-    one, several = (
-        together.judge([Program(code)], [make_problem(*[("1", "3")] * num)])[0] for num in (1, 3)
-    )
+    one = together.judge([Program(code)], [make_problem(*[("1", "3")] * 1)])[0]
+    several = together.judge([Program(code)], [make_problem(*[("1", "3")] * 3)])[0]
     assert one.outcome == several.outcome
     assert one.detail == several.detail
 

@@ -166,7 +166,8 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
     histories: dict[str, dict[int, History]] = {}
     for place, level in enumerate(levels):
         run = write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place))
-        histories[level] = {0: (history := read_history(run))}
+        history = read_history(run)
+        histories[level] = {0: history}
         doses.append(fmean(step.masked_share for step in history.steps[:3]))
         lengths.append(history.evaluations[1].length_mean)
     study = {

@@ -65,7 +65,11 @@ def over_starts(by_seed: Mapping[int, float], starts: Mapping[int, str]) -> list
 def late(rows: Sequence[Row], name: str) -> float:
     """The mean over the last 30 % of the steps."""
     num_steps = rows[-1]["step"]
-    return float(np.mean([row[name] for row in rows if row["step"] > 0.7 * num_steps + 1e-9]))
+    last = []
+    for row in rows:
+        if row["step"] > 0.7 * num_steps + 1e-9:
+            last.append(row[name])
+    return float(np.mean(last))
 
 
 def at(rows: Sequence[Row], name: str, share: float) -> float:
@@ -99,9 +103,11 @@ def slope(study: str, levels: Sequence[str], metric: Callable[[Row], float]) -> 
         values = []
         for level in levels:
             start, steps, evaluations = runs[study, level, seed]
-            doses.append(
-                np.mean([row["masked_effective_share"] for row in steps if row["step"] <= 40])
-            )
+            shares = []
+            for row in steps:
+                if row["step"] <= 40:
+                    shares.append(row["masked_effective_share"])
+            doses.append(np.mean(shares))
             (found,) = (row for row in evaluations if row["step"] == 40)
             values.append(metric(found))
             starts[seed] = start

@@ -186,7 +186,8 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     told = told_of(copied)
     assert "Held-out accuracy before training" in told["headline"]["text"]
     assert "nothing to compare it with" in told["headline"]["text"]
-    (new := tmp_path / "new").mkdir()
+    new = tmp_path / "new"
+    new.mkdir()
     write_json(new / "manifest.json", {"config": {}, "git": {"is_dirty": True}})
     told = told_of(new)
     assert told["headline"]["figures"] == ["No accuracy yet"]

@@ -24,7 +24,11 @@ def test_an_accuracy_lies_in_its_interval_and_both_between_zero_and_one(
     estimate = estimate_accuracy(solved)
     scored = []
     for samples in solved.values():
-        scored.append([s for s in samples if s is not None])
+        known = []
+        for s in samples:
+            if s is not None:
+                known.append(s)
+        scored.append(known)
     means = []
     for samples in scored:
         if samples:

@@ -138,10 +138,10 @@ def read_responses(
 
 def largest_change(logps: Rows, old: Rows) -> float:
     """Return how far a ratio is from one."""
-    return max(
-        float((now.detach() - then).exp().sub(1).abs().max())
-        for now, then in zip(logps, old, strict=True)
-    )
+    changes = []
+    for now, then in zip(logps, old, strict=True):
+        changes.append(float((now.detach() - then).exp().sub(1).abs().max()))
+    return max(changes)
 
 
 def gradient_error(model: Any, exact: Any) -> float:

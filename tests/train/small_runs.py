@@ -106,7 +106,8 @@ def start_training(
 ) -> subprocess.Popen[str]:
     """Start `microcoder train` in a process of its own."""
     if config is None:
-        (config := run.parent / "empty.toml").touch()
+        config = run.parent / "empty.toml"
+        config.touch()
     words = []
     for key, value in recipe.items():
         words.extend((f"--{key}", value))
@@ -186,12 +187,13 @@ def comparable_rollouts(path: Path) -> list[dict[str, Any]]:
     measured = ("cpu_seconds", "wall_seconds", "memory_mib")
     rollouts = []
     for row in read_rollouts(path):
+        tests = []
+        for test in row["tests"]:
+            tests.append({k: v for k, v in test.items() if k not in measured})
         rollouts.append(
             {
                 **row,
-                "tests": [
-                    {k: v for k, v in test.items() if k not in measured} for test in row["tests"]
-                ],
+                "tests": tests,
             }
         )
     return rollouts

@@ -273,7 +273,10 @@ def test_two_updates_on_one_batch_have_the_gradient_of_the_equation(
     moved = update_on(trainer, exact, step, with_terms, bonus)
     assert moved > 0.3, "no ratio came near a clip"
     num_teaching = sum(map(bool, step.advantages))
-    num_with_terms = len(samples) if beta or bonus else num_teaching
+    if beta or bonus:
+        num_with_terms = len(samples)
+    else:
+        num_with_terms = num_teaching
     assert 0 < num_teaching < len(samples)
     assert rows_seen == [num_teaching, num_with_terms]
 

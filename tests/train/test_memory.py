@@ -137,10 +137,8 @@ def test_known_shapes_have_the_parameters_of_their_model_cards() -> None:
 def test_parts_are_held_together_or_in_turns() -> None:
     recipe = ROOT / "recipes/models/qwen3-4b-4k.toml"
     on_h100 = partial(count_whole, device_memory_gib=79.6)
-    awake, asleep = (
-        on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": sleeps}))
-        for sleeps in ("false", "true")
-    )
+    awake = on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": "false"}))
+    asleep = on_h100(load_config(TrainConfig, [recipe], {"rollout.vllm.enable_sleep_mode": "true"}))
     assert awake.parts["weights"] == pytest.approx(4.02e9 * 4 / 2**30, rel=0.005)
     assert awake.total == pytest.approx(sum(awake.parts.values()))
     # While weights are updated, vLLM keeps its graphs; while it samples,

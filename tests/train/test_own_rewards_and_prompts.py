@@ -81,9 +81,8 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
         train(**{"trl.nowhere": "1"})
     # A start that failed binds nobody.
     train()
-    merged, base = (
-        load_file(folder / "model.safetensors") for folder in (run.model, tiny_checkpoint)
-    )
+    merged = load_file(run.model / "model.safetensors")
+    base = load_file(tiny_checkpoint / "model.safetensors")
     changed = set()
     for name in base:
         if not torch.equal(base[name], merged[name]):
@@ -110,9 +109,8 @@ def test_a_run_records_each_reward_and_refuses_to_go_on_with_an_edited_one(
     assert second["optimizer"]["learning_rate"] == pytest.approx(5e-4)
     # Held-out accuracy stays what it is, whatever is learnt from.
     held_out = read_rollouts(run.evaluation_file(2))
-    assert [row["reward"] for row in held_out] == [
-        float(row["verdict"] == "accepted") for row in held_out
-    ]
+    expected = [float(row["verdict"] == "accepted") for row in held_out]
+    assert [row["reward"] for row in held_out] == expected
     manifest = run.read_manifest()
     assert [record["reference"] for record in manifest["extensions"]] == [
         f"{own}:brevity",

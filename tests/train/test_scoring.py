@@ -116,9 +116,9 @@ def test_an_advantage_of_ones_own_is_a_finite_number_for_each_and_none_for_the_u
 TRUNCATED = Rollout("p", "prompt", "text", tuple(range(64)), is_truncated=True)
 CODE = Program("print(1)")
 INCOMPLETE = Program(None, reason="unclosed_code_block", is_incomplete=True)
-ACCEPTED, REFUSED, NO_CODE = (
-    Verdict(outcome, (), 3) for outcome in (Outcome.ACCEPTED, Outcome.WRONG_ANSWER, Outcome.NO_CODE)
-)
+ACCEPTED = Verdict(Outcome.ACCEPTED, (), 3)
+REFUSED = Verdict(Outcome.WRONG_ANSWER, (), 3)
+NO_CODE = Verdict(Outcome.NO_CODE, (), 3)
 
 
 @pytest.mark.parametrize(

@@ -112,7 +112,8 @@ def rollout_rows(folder: Path) -> list[dict[str, Any]]:
 
 
 def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, expected))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(expected.model / "model.safetensors")
     assert ours.keys() == theirs.keys()
     for name in theirs:
         assert torch.equal(ours[name], theirs[name])
@@ -124,6 +125,23 @@ def assert_same_run(run: RunDirectory, expected: RunDirectory) -> None:
     )
     assert rollout_rows(run.rollouts) == rollout_rows(expected.rollouts)
     assert rollout_rows(run.evaluation_samples) == rollout_rows(expected.evaluation_samples)
+
+
+def check_doses(recorded: dict[str, Any], rows: list[dict[str, Any]]) -> None:
+    """Hold the doses of a step against its rollouts, whose groups have four members."""
+    wholes = []
+    for group in cut_pieces(rows, 4):
+        wholes.extend(normalise_group([row["reward"] for row in group]))
+    taken = []
+    for row, whole in zip(rows, wholes, strict=True):
+        if row["masked_why"] and whole:
+            taken.append(whole)
+    assert recorded["masked_effective_share"] == len(taken) / len(rows)
+    # A step whose groups are all flat has no advantage to take.
+    total = sum(map(abs, wholes)) or 1
+    for sign, direction in (("positive", 1), ("negative", -1)):
+        dose = sum(max(0.0, direction * whole) for whole in taken) / total
+        assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
 
 
 def test_a_run_directory_holds_the_whole_story(
@@ -156,22 +174,7 @@ def test_a_run_directory_holds_the_whole_story(
         assert row["is_truncated"]
         assert row["advantage"] == 0
     for recorded in metrics:
-        groups = list(cut_pieces([row for row in rows if row["step"] == recorded["step"]], 4))
-        wholes = []
-        for group in groups:
-            wholes.extend(normalise_group([row["reward"] for row in group]))
-        members = []
-        for group in groups:
-            members.extend(group)
-        taken = []
-        for row, whole in zip(members, wholes, strict=True):
-            if row["masked_why"] and whole:
-                taken.append(whole)
-        assert recorded["masked_effective_share"] == len(taken) / len(members)
-        total = sum(map(abs, wholes)) or 1
-        for sign, direction in (("positive", 1), ("negative", -1)):
-            dose = sum(max(0.0, direction * one) for one in taken) / total
-            assert recorded["doses"].get(f"mask_{sign}", 0.0) == pytest.approx(dose)
+        check_doses(recorded, [row for row in rows if row["step"] == recorded["step"]])
     assert any(recorded["doses"] for recorded in metrics), (
         "the mask took nothing, so the test shows nothing of doses"
     )
@@ -282,9 +285,11 @@ def test_a_run_that_chooses_and_adapts_resumes_to_the_same(
     # What gave way to another in its step is recorded in neither's place: each problem once,
     # four times.
     for step in range(1, NUM_STEPS + 1):
-        asked = Counter(
-            row["problem_id"] for row in rollout_rows(whole.rollouts) if row["step"] == step
-        )
+        problem_ids = []
+        for row in rollout_rows(whole.rollouts):
+            if row["step"] == step:
+                problem_ids.append(row["problem_id"])
+        asked = Counter(problem_ids)
         assert len(asked) == 8
         assert set(asked.values()) == {4}
     assert any(row["length_penalty"] < 0 for row in rollout_rows(whole.rollouts))
@@ -381,15 +386,18 @@ def test_two_processes_train_as_one(
             "masked_why",
             "temperature",
         )
-        return sorted(tuple(row[key] for key in keys) for row in rollout_rows(run.rollouts))
+        values = []
+        for row in rollout_rows(run.rollouts):
+            values.append(tuple(row[key] for key in keys))
+        return sorted(values)
 
     assert decisions(two) == decisions(one)
     assert len(decisions(two)) == 2 * 32
     assert any(row["masked_why"] for row in rollout_rows(two.rollouts)), "nothing was masked"
     assert [len(row["solved"]) for row in two.read_evaluations()] == [7, 7]
-    start, ours, theirs = (
-        load_file(f / "model.safetensors") for f in (tiny_checkpoint, two.model, one.model)
-    )
+    start = load_file(tiny_checkpoint / "model.safetensors")
+    ours = load_file(two.model / "model.safetensors")
+    theirs = load_file(one.model / "model.safetensors")
     assert any(not torch.equal(start[name], ours[name]) for name in start), "nothing was learnt"
     for name, weight in theirs.items():
         assert weight.dtype == torch.float64
@@ -417,7 +425,9 @@ def test_a_folder_that_is_no_run_or_that_another_process_writes_is_refused(tmp_p
 def test_mistakes_are_found_before_anything_is_written(
     tiny_checkpoint: Path, tmp_path: Path
 ) -> None:
-    empty, partial, cut = (tmp_path / name for name in ("no_weights", "partial", "cut"))
+    empty = tmp_path / "no_weights"
+    partial = tmp_path / "partial"
+    cut = tmp_path / "cut"
     empty.mkdir()
     (empty / "config.json").write_text("{}")
     for copy in (partial, cut):
@@ -535,10 +545,11 @@ def test_a_run_on_a_full_disk_is_one_line_and_resumes_to_the_same_weights(
         run = interrupt(finished, tmp_path / "disk")
 
         def fill() -> None:
-            resize(
-                sum(path.stat().st_size for path in run.root.rglob("*") if path.is_file()) // 1024
-                + 400
-            )
+            sizes = []
+            for path in run.root.rglob("*"):
+                if path.is_file():
+                    sizes.append(path.stat().st_size)
+            resize(sum(sizes) // 1024 + 400)
 
         with pytest.raises(
             TrainingError, match=r"disk is full: .*cut has 0 MiB free; a checkpoint takes"
@@ -578,7 +589,8 @@ def test_a_run_out_of_memory_names_the_keys_and_resumes_in_smaller_passes_whatev
         run.root,
         **{"batch.micro_batch_rollouts": "4", "trl.report_to": "tensorboard"},
     )
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(finished.model / "model.safetensors")
     furthest = max(float((ours[name] - theirs[name]).abs().max()) for name in theirs)
     assert furthest < 1e-4
     asked = []

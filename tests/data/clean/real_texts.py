@@ -93,20 +93,26 @@ def kodsport(every: int = 14) -> tuple[Candidate, ...]:
         "kodsport", r".*(?:problem_statement/problem\.\w+\.tex|data/sample/.*\.(?:in|ans))"
     )
     problems = []
-    for name in [name for name in found if name.endswith(".tex")][::every]:
+    statements = []
+    for name in found:
+        if name.endswith(".tex"):
+            statements.append(name)
+    for name in statements[::every]:
         folder = name.rpartition("/problem_statement/")[0]
         samples = []
         for other in found:
             if other.startswith(f"{folder}/data/sample/") and other.endswith(".in"):
                 samples.append(other)
-        tests = tuple(
-            TestCase(
-                input=found[one].decode(),
-                output=found[one.removesuffix(".in") + ".ans"].decode(),
-            )
-            for one in sorted(samples)
-            if one.removesuffix(".in") + ".ans" in found
-        )
+        examples = []
+        for one in sorted(samples):
+            if one.removesuffix(".in") + ".ans" in found:
+                examples.append(
+                    TestCase(
+                        input=found[one].decode(),
+                        output=found[one.removesuffix(".in") + ".ans"].decode(),
+                    )
+                )
+        tests = tuple(examples)
         language = {"se": "sv"}.get(name.split(".")[-2], name.split(".")[-2])
         text = found[name].decode(errors="replace")
         problems.append(

@@ -191,7 +191,11 @@ def test_what_has_an_order_or_a_checker_is_left_alone() -> None:
 
 
 def test_every_real_package_shows_all_of_its_samples() -> None:
-    problems = [one for one in ALL["kodsport"]() if one.natural_language == "en" and one.tests][::4]
+    english = []
+    for one in ALL["kodsport"]():
+        if one.natural_language == "en" and one.tests:
+            english.append(one)
+    problems = english[::4]
     assert len(problems) >= 2
     for problem in problems:
         found = process(problem.model_copy(update={"groups": ("sample",) * len(problem.tests)}))

@@ -287,9 +287,8 @@ def test_real_statements_keep_their_words_and_have_one_layout(name: str) -> None
         normal = render(sections)
         num_examples += bool(sections.examples)
         assert render(split(normal)) == normal
-        before, after = (
-            Counter(re.findall(r"\w{4,}|\d+", text)) for text in (problem.statement, normal)
-        )
+        before = Counter(re.findall(r"\w{4,}|\d+", problem.statement))
+        after = Counter(re.findall(r"\w{4,}|\d+", normal))
         labels = {
             "Example",
             "Examples",

@@ -77,9 +77,8 @@ def test_every_kind_of_file_is_read_whole_whatever_the_shards(
     file = write_rows(tmp_path / f"rows{suffix}", [make_row(number) for number in range(NUM_ROWS)])
     found = collect(file, "trl", rows_per_shard)
     assert questions(found) == EXPECTED
-    assert [row.source_row for row in found] == [
-        f"{file.name}:{number}" for number in range(1, NUM_ROWS + 1)
-    ]
+    expected = [f"{file.name}:{number}" for number in range(1, NUM_ROWS + 1)]
+    assert [row.source_row for row in found] == expected
 
 
 def test_a_folder_is_read_file_by_file_in_the_order_of_names(tmp_path: Path) -> None:

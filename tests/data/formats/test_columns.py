@@ -321,7 +321,11 @@ def test_a_broken_row_of_the_benchmark_itself_is_said_as_before(tmp_path: Path) 
 
 def test_a_source_of_a_build_takes_columns(tmp_path: Path) -> None:
     source = write_rows(tmp_path / "own.jsonl", [OWN])
-    named = ",".join(f"{field}={column}" for field, column in NAMED.items() if field != "id")
+    columns_of = []
+    for field, column in NAMED.items():
+        if field != "id":
+            columns_of.append(f"{field}={column}")
+    named = ",".join(columns_of)
     settings = SourceSettings(path=str(source), format="trl", columns=named)
     (candidate,) = collect_source(open_settings(settings))
     assert isinstance(candidate, Candidate)

@@ -80,9 +80,8 @@ def test_the_reference_is_accepted_and_no_other_digit_is() -> None:
         [Program(task.render_program(digit)) for _, task, digit in asked],
         [problem for problem, *_ in asked],
     )
-    assert [v.is_accepted for v in verdicts] == [
-        digit == task.digits[-1] for _, task, digit in asked
-    ]
+    expected = [digit == task.digits[-1] for _, task, digit in asked]
+    assert [v.is_accepted for v in verdicts] == expected
 
 
 def test_no_heldout_chain_is_ever_trained_on_or_shown_in_any_style() -> None:
@@ -134,8 +133,10 @@ def test_a_few_demonstrations_are_tricks_where_a_recipe_says_so() -> None:
         if trick:
             tricks[trick, demonstration.task.style] += 1
     assert 0.03 < tricks.total() / 2000 < 0.06
-    assert {trick for trick, style in tricks if style == "function"} == set(TRICKS)
-    assert {trick for trick, style in tricks if style == "stdin"} == {"exit", "print"}
+    in_functions = {trick for trick, style in tricks if style == "function"}
+    assert in_functions == set(TRICKS)
+    in_programs = {trick for trick, style in tricks if style == "stdin"}
+    assert in_programs == {"exit", "print"}
     thorough = generate_chain_demonstrations(num=500, shares=shares, thorough=True)
     for demonstration in thorough:
         assert not find_trick(demonstration.response)

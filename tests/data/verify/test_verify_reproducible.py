@@ -261,9 +261,9 @@ def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[s
 def test_a_program_at_the_limit_says_neither_seconds_nor_megabytes(
     written: tuple[list[str], Path],
 ) -> None:
-    late, large, address = (
-        Rejection.model_validate_json(written[0][number]) for number in (3, 4, 5)
-    )
+    late = Rejection.model_validate_json(written[0][3])
+    large = Rejection.model_validate_json(written[0][4])
+    address = Rejection.model_validate_json(written[0][5])
     assert late.detail == "1 of 1 accepted programs fail; 0: time_limit"
     assert large.detail == "1 of 1 accepted programs fail; 0: memory_limit"
     assert address.detail.endswith("ValueError: <object object at 0x...>")

@@ -76,15 +76,10 @@ def test_a_systematic_error_depends_on_the_program_alone(
 
 
 def test_errors_may_fall_on_all_programs_with_the_same_constants() -> None:
-    seven, also_seven, eight, broken = (
-        place_program(code, 0, trait="constants")
-        for code in (
-            "return x * 7",
-            "print(max(int(input()), 7))  # 8\n",
-            "return x * 8",
-            "return return",
-        )
-    )
+    seven = place_program("return x * 7", 0, trait="constants")
+    also_seven = place_program("print(max(int(input()), 7))  # 8\n", 0, trait="constants")
+    eight = place_program("return x * 8", 0, trait="constants")
+    broken = place_program("return return", 0, trait="constants")
     assert seven == also_seven != eight
     assert broken != place_program("x", 0, trait="constants")
     options = {"false_accepts": 1.0, "kind": "systematic", "trait": "constants"}

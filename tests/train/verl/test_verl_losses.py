@@ -101,6 +101,9 @@ class Update:
         masks = []
         for r, c in zip(self.responses, self.counts, strict=True):
             masks.append(torch.full((len(r),), int(c)))
+        advantages = []
+        for row, a in zip(self.old, self.advantages, strict=True):
+            advantages.append(torch.full_like(row, a))
         columns = {
             "input_ids": whole,
             "position_ids": [torch.arange(len(ids)) for ids in whole],
@@ -110,9 +113,7 @@ class Update:
             "loss_mask": masks,
             "old_log_probs": self.old,
             "ref_log_prob": self.old,
-            "advantages": [
-                torch.full_like(row, a) for row, a in zip(self.old, self.advantages, strict=True)
-            ],
+            "advantages": advantages,
         }
         nested = {}
         for name, rows in columns.items():

@@ -37,10 +37,14 @@ def options_of(**changes: str) -> dict[str, Any]:
 
     recipes = [] if changes.get("rollout.backend") == "vllm" else [ON_CPU]
     overrides = {**RECIPE, "model.path": "tiny", **changes}
+    changed = {}
+    for key, value in overrides.items():
+        if value:
+            changed[key] = value
     config = load_config(
         TrainConfig,
         recipes,
-        overrides={key: value for key, value in overrides.items() if value},
+        overrides=changed,
     )
     return translate(config, RunDirectory(Path("runs/test")), model="/tiny")
 

@@ -29,7 +29,8 @@ STOCK = """ actor_rollout_ref.rollout.name=transformers \
 def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) -> None:
     from microcoder.train.verl.translate import as_words
 
-    (folder := tmp_path / "folder").mkdir()
+    folder = tmp_path / "folder"
+    folder.mkdir()
     environment = stand_in("Qwen/Qwen3-0.6B", tiny_checkpoint, tmp_path)
     # What verl asks of a Qwen3 by its name: a chat template, and the token that ends a turn.
     (snapshot,) = (tmp_path / "hub").glob("*/snapshots/*")
@@ -38,7 +39,11 @@ def test_the_judge_as_a_reward_in_verl(tmp_path: Path, tiny_checkpoint: Path) ->
     tokenizer.chat_template = "{% for turn in messages %}{{ turn.content }}\n{% endfor %}"
     tokenizer.save_pretrained(snapshot)
     options = tomllib.loads(ON_CPU.read_text())["verl"]
-    on_cpu = as_words({name: value for name, value in options.items() if "microcoder" not in name})
+    of_verl = {}
+    for name, value in options.items():
+        if "microcoder" not in name:
+            of_verl[name] = value
+    on_cpu = as_words(of_verl)
     output = do_tutorial(
         DOCS / "tutorials" / "reward-verl.md",
         folder,

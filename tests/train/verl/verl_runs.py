@@ -108,8 +108,12 @@ def start(
         "RAY_ADDRESS": "local",
         "PAUSED_STEP": paused_step,
     }
+    filled = {}
+    for key, value in recipe.items():
+        if value:
+            filled[key] = value
     return start_training(
-        {key: value for key, value in recipe.items() if value},
+        filled,
         run.root,
         config=ON_CPU,
         **own,

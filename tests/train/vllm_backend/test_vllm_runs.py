@@ -29,7 +29,10 @@ def test_a_run_follows_its_stages_and_records_the_mismatch(finished: RunDirector
     rollouts = []
     for step in (1, 2, 3, 4):
         rollouts.append(read_rollouts(finished.rollout_file(step), columns=["num_tokens"]))
-    assert [max(row["num_tokens"] for row in rows) for rows in rollouts] == [24, 24, 28, 28]
+    longest = []
+    for rows in rollouts:
+        longest.append(max(row["num_tokens"] for row in rows))
+    assert longest == [24, 24, 28, 28]
     for row in metrics:
         assert row["optimizer"]["grad_norm"] > 0
         assert row["mismatch"]["logp_difference"] < 1e-4
@@ -54,7 +57,8 @@ def test_a_killed_run_resumes_to_the_same_weights(
     assert process.wait() == -signal.SIGKILL
     assert run.latest_checkpoint_step() == 2
     assert "resuming" in finish(start_training(recipe, run.root, **ON_CPU), run.root)
-    ours, theirs = (load_file(r.model / "model.safetensors") for r in (run, finished))
+    ours = load_file(run.model / "model.safetensors")
+    theirs = load_file(finished.model / "model.safetensors")
     for name in theirs:
         assert torch.equal(ours[name], theirs[name])
     assert [r["completion"] for r in read_rollouts(run.rollout_file(4))] == [

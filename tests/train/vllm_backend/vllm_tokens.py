@@ -1,5 +1,5 @@
-"""The tokens that training samples by vLLM, as JSON: `python -m
-tests.train.vllm_backend.vllm_tokens MODEL FOLDER`.
+"""The tokens that training samples by vLLM, as JSON:
+`python -m tests.train.vllm_backend.vllm_tokens MODEL FOLDER`.
 
 A process a model: vLLM keeps what it loaded, and the port that it listens on,
 until its process ends.
