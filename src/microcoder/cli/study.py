@@ -167,7 +167,8 @@ def _report(
 ) -> None:
     from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
-    from microcoder.lab.studies.pages import describe_claim, write_study_report
+    from microcoder.lab.studies.pages import write_study_report
+    from microcoder.lab.studies.sentences import describe_claim
     from microcoder.lab.studies.work import SUFFIX, unpacked
 
     _require_insights()
@@ -208,7 +209,7 @@ def _require_insights() -> None:
 def _describe(studies: Sequence[Study], planned: Sequence[Work], scale: str) -> Iterator[str]:
     from microcoder.lab.studies.contrasts import count_draws
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.pages import describe_expectation
+    from microcoder.lab.studies.sentences import describe_expectation
     from microcoder.lab.studies.work import distinct_work
 
     _require_insights()
