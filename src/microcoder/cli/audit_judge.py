@@ -54,13 +54,9 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.audits import (
-        ask_judge,
-        make_plan,
-        read_judge,
-        write_json,
-        write_page,
-    )
+    from microcoder.lab.yardstick.audits import ask_judge, make_plan
+    from microcoder.lab.yardstick.named_judges import read_judge
+    from microcoder.lab.yardstick.results import write_json, write_page
 
     if python is not None and not python.is_file():
         raise ConfigError(
