@@ -9,8 +9,8 @@ import pytest
 from published import make_call_row, make_row, write_rows
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
+from microcoder.eval.answers import read_samples
 from microcoder.eval.config import GenerationFile
-from microcoder.eval.generation import read_samples
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import DataError
 from microcoder.train.runs import write_rollouts
