@@ -26,7 +26,8 @@ def audit_judge(
     lanes: PositiveInt = 2,
     uncontained: Flag = False,
 ) -> None:
-    """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.
+    """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See
+    docs/judges.md.
 
     Each judge runs in disposable processes without network access and with a read-only file system.
 
@@ -34,8 +35,9 @@ def audit_judge(
     ----------
     judge
         A judge, repeatable: NAME, or NAME=WHERE; docs/judges.md lists the names. Your own:
-        function=module:attribute, function=file.py:function, lcb=module:check_correctness, http-v1=URL. Adapters, such
-        as those of other projects: examples/judges/peers.py:livecodebench=CHECKOUT.
+        function=module:attribute, function=file.py:function, lcb=module:check_correctness,
+        http-v1=URL. Adapters, such as those of other projects:
+        examples/judges/peers.py:livecodebench=CHECKOUT.
     out
         Folder for audit.json and audit.md.
     seed

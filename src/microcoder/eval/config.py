@@ -38,9 +38,9 @@ class ResponseSampling(Config):
 
 
 class Transformers(Config):
-    """Generate with transformers in this process.
+    """Generate with transformers in this process, for small models; for others use `endpoint`.
 
-    That is for small models; for others use `vllm serve` and `endpoint`.
+    A server of your own for these is `vllm serve`.
     """
 
     kind: Literal["transformers"] = "transformers"

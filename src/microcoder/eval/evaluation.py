@@ -197,6 +197,7 @@ class Evaluation:
                 "environment": environment,
             }
             write_json(folder.manifest, manifest)
+        # Also for an old one: it may have been written by another version, or damaged.
         write_rows(folder.questions, map(question_record, self.questions))
 
     def _describe_origin(self) -> dict[str, Any]:
@@ -383,4 +384,5 @@ def _name_environment(record: Mapping[str, Any]) -> dict[str, Any]:
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
     """Return the seed of a sample, whatever is sampled before it."""
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
+    # 31 bits, which fit a signed integer.
     return int.from_bytes(digest[:4], "big") >> 1

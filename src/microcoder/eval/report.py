@@ -298,6 +298,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     solved = solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
+    # The largest k that every problem has the samples for.
     ks = sorted({1, min(num_samples), *pass_at})
     judged = [Judged(samples[key].program, row["verdict"]) for key, row in verdicts.items()]
     num_asked = len(questions)

@@ -171,12 +171,17 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
 
 
 def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[str, int]) -> Row:
-    shown: Row = {name: value for name, value in test.items() if not isinstance(value, str)}
+    texts = {}
+    shown: Row = {}
     for name, value in test.items():
         if isinstance(value, str):
-            # The page calls it so, as beside the expected one.
-            name_on_page = "actual" if name == "output" else name
-            shown[name] = _cut(value, longest, f"{number}/{name_on_page}", cut)
+            texts[name] = value
+        else:
+            shown[name] = value
+    for name, text in texts.items():
+        # The page calls it so, as beside the expected one.
+        name_on_page = "actual" if name == "output" else name
+        shown[name] = _cut(text, longest, f"{number}/{name_on_page}", cut)
     return shown
 
 
@@ -212,7 +217,9 @@ def _find_run(collection: Collection, words: Words) -> RunSource:
 
 def _read_needle(words: Words) -> Needle:
     return Needle(
-        words.get("text", ""), is_regex=words.get("regex") == "yes", field=words.get("field", "")
+        text=words.get("text", ""),
+        is_regex=words.get("regex") == "yes",
+        field=words.get("field", ""),
     )
 
 

@@ -35,7 +35,8 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     for path in paths:
         source = _open(path, tests)
         # Keys are in addresses and in names of folders.
-        base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII).strip("-.") or "run"
+        base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII)
+        base = base.strip("-.") or "run"
         key = base
         number = 1
         while key in collection:

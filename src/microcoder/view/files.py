@@ -291,7 +291,9 @@ def _names(values: Mapping[str, Any]) -> list[str]:
     # MBPP's rows have numbers, and its evaluations the names of EvalPlus.
     if isinstance(task, int):
         return [problem.id, f"Mbpp/{task}"]
-    return [problem.id, task if isinstance(task, str) else problem.id]
+    if isinstance(task, str):
+        return [problem.id, task]
+    return [problem.id]
 
 
 # ----- A problem for display.
@@ -315,10 +317,12 @@ def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:
         if isinstance(test, dict):
             tests.append({name: str(test.get(name, "")) for name in ("input", "output")})
     code = row.get("code")
+    if not isinstance(code, str):
+        code = None
     return ShownProblem(
         tests=tests,
         statement=str(row.get("statement") or ""),
-        code=code if isinstance(code, str) else None,
+        code=code,
         checker=str((row.get("checker") or {}).get("type", "default")),
         origin=origin,
         problem=_whole_problem(row),

@@ -48,6 +48,9 @@ SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
 UNKNOWN = -1
 """Value in an integer column of what the files do not hold."""
 
+_MOST_DIGITS = 9
+"""Most digits of a step and of a row in a rollout's name."""
+
 _ALIGNMENT = 8
 """Bytes of which a packed column begins at a multiple, as typed arrays of the page must."""
 
@@ -79,8 +82,10 @@ class Index:
         """Return the position of the rollout `split/step/row`; None if there is no such rollout."""
         split, _, rest = name.partition("/")
         step, _, row = rest.partition("/")
-        if not (step.isdecimal() and row.isdecimal()) or max(len(step), len(row)) > 9:
-            return None
+        # More digits would overflow the columns' integers.
+        for number in (step, row):
+            if not number.isdecimal() or len(number) > _MOST_DIGITS:
+                return None
         words = self.words["split"]
         columns = self.columns
         code = words.index(split) if split in words else UNKNOWN
@@ -119,7 +124,8 @@ class Index:
         """
         arrays = {}
         for name in COLUMN_NAMES:
-            arrays[name] = _narrow(name, self.columns[name], len(self.words.get(name, ())))
+            num_words = len(self.words.get(name, ()))
+            arrays[name] = _narrow(name, self.columns[name], num_words)
         header: dict[str, Any] = {
             "version": self.version,
             "num": len(self),
@@ -160,8 +166,10 @@ class IndexBuilder:
         self._version = 0
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Set a file's columns from its rows; what a row lacks is unknown, a flag False, a word
-        empty."""
+        """Set a file's columns from its rows.
+
+        What a row lacks is unknown; a flag is then False, and a word empty.
+        """
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
             words = (row.get(name) or "" for row in rows)
@@ -185,8 +193,11 @@ class IndexBuilder:
             # What is joined of nothing has no type.
             columns[name] = np.concatenate(of_files) if of_files else np.zeros(0, dtype=np.int32)
         words = {name: tuple(codes) for name, codes in self._codes.items()}
+        # Without rollouts there are no words, and an array of none has no type to index by.
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
-        order = np.lexsort((columns["row"], ranks[columns["split"]], columns["step"]))
+        split_ranks = ranks[columns["split"]]
+        # The last key comes first.
+        order = np.lexsort((columns["row"], split_ranks, columns["step"]))
         ordered = {name: column[order] for name, column in columns.items()}
         return Index(words, ordered, self._version)
 
@@ -276,8 +287,10 @@ class RunSource(ABC):
         return explain_count(problem, num_judged=num_judged) if num_judged > 0 else ""
 
     def stamp(self) -> str:
-        """Return the version of the source's content: it changes whenever `index` or `about`
-        would."""
+        """Return the version of the source's content.
+
+        It changes whenever `index` or `about` would.
+        """
         return str(self.index().version)
 
     @abstractmethod
@@ -335,8 +348,7 @@ class Needle:
     """Field to search, one of `FIELDS`; empty: all of them."""
 
     def __post_init__(self) -> None:
-        """Raise DataError for too long a text, an unknown field or an invalid regular
-        expression."""
+        """Raise DataError for too long a text, an unknown field or an invalid expression."""
         if len(self.text) > _LONGEST_NEEDLE:
             raise DataError(
                 f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed"

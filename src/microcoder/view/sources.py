@@ -165,7 +165,7 @@ class LineSource(RunSource):
         for number, light in enumerate(self._lights()):
             rows.append({"split": self.split, "step": 0, "row": number, **light})
         self._builder.put_rows("lines", rows)
-        # Last: files that cannot be read are an error each time.
+        # Last: files that cannot be read are an error each time, and not only the first.
         self._stamp = stamp
         return True
 
@@ -178,7 +178,9 @@ def _as_column(texts: Sequence[str | None]) -> Any:
     """Return texts as an Arrow array, which refuses lone surrogates."""
     whole = []
     for text in texts:
-        whole.append(None if text is None else text.encode("utf-8", "replace").decode())
+        if text is not None:
+            text = text.encode("utf-8", "replace").decode()
+        whole.append(text)
     return pa.array(whole, pa.string())
 
 
@@ -277,11 +279,12 @@ def _as_rollout(row: Row) -> Row:
     found = row.get("statement_found") or candidate.get("statement_found")
     solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
     program = _first_accepted(solutions) or problem.get("reference")
+    extraction = "" if program else "the source gives no solution"
     return {
         "prompt": row.get("statement") or candidate.get("statement") or "",
         "completion": found or row.get("raw") or None,
         "program": program,
-        "extraction": "" if program else "the source gives no solution",
+        "extraction": extraction,
         "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
         "facts": _list_facts(row),
     }
@@ -500,20 +503,26 @@ class VerdictSource(LineSource):
         """Return a submission's tests, and its program and statement if the submission file is
         given."""
         row = line_at(self._path, self._begins[record["row"]])
+        shown: Row = {"program": None, "prompt": None, "tests": row.get("tests") or [], "facts": {}}
         problem = self.find_tests(record["problem_id"]).problem
-        return {
-            "program": problem.code if problem else None,
-            "prompt": problem.statement if problem else None,
-            "tests": row.get("tests") or [],
-            "facts": {"isolation": row["isolation"]} if row.get("isolation") else {},
-        }
+        if problem:
+            shown["program"] = problem.code
+            shown["prompt"] = problem.statement
+        if row.get("isolation"):
+            shown["facts"] = {"isolation": row["isolation"]}
+        return shown
 
     def about(self) -> RunInfo:
         """Return the run's facts with a table of submissions by verdict."""
         meta_file = self._path.with_name(self._path.name + ".meta.json")
         meta = read_json(meta_file, what="description") if meta_file.exists() else {}
-        facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
-        facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
+        facts = []
+        for key in ("num_submissions", "seconds"):
+            if key in meta:
+                facts.append((key, str(meta[key])))
+        origin = meta.get("origin") or {}
+        for key, value in origin.items():
+            facts.append((key, str(value)))
         notices = []
         if self.tests.is_empty:
             notices.append(

@@ -168,8 +168,7 @@ class TrainingSource(RunSource):
         return found
 
     def _has_changed_files(self) -> bool:
-        """Whether the problem files of the config are known to differ from what the run
-        recorded."""
+        """Whether the config's problem files are known to differ from what the run recorded."""
         if self._changed is None:
             self._changed = False
             if self._may_compare_files():
@@ -192,7 +191,8 @@ class TrainingSource(RunSource):
             return False
         if self.problems_digest is None or not is_of_this_version(self._manifest):
             return False
-        return is_small([Path(str(problems.get(split))) for split in ("train", "heldout")])
+        names = (problems.get("train"), problems.get("heldout"))
+        return is_small([Path(str(name)) for name in names])
 
     def _find_frame(self) -> PromptFrame | None:
         """Return what stands around the problem in every prompt.
@@ -265,7 +265,9 @@ class TrainingSource(RunSource):
             files[f"train/{step}"] = ("train", step)
         for step in steps_in(self._run.evaluation_samples):
             files[f"heldout/{step}"] = ("heldout", step)
-        stamps = {name: stamp_of(self._path(*file))[0] for name, file in files.items()}
+        stamps = {}
+        for name, (split, step) in files.items():
+            stamps[name] = stamp_of(self._path(split, step))[0]
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
         gone = self._builder.parts.keys() - files.keys()
         if not changed and not gone:
@@ -274,14 +276,14 @@ class TrainingSource(RunSource):
             del self._builder.parts[name]
         for name in changed:
             split, step = files[name]
-            self._builder.put_rows(name, self._read_light(self._path(split, step), split, step))
+            rows = self._read_light(self._path(split, step), split, step)
+            self._builder.put_rows(name, rows)
         # Last: files that cannot be read are an error each time.
         self._seen = stamps
         return True
 
     def _read_light(self, path: Path, split: str, step: int) -> list[Row]:
-        """Return the small columns of a file's rollouts, with the time of each one's slowest
-        test."""
+        """Return the small columns of a file's rollouts, with the time of each slowest test."""
         try:
             with pq.ParquetFile(path) as file:
                 table = file.read(columns=present(file, _LIGHT), use_threads=False)
@@ -351,7 +353,9 @@ def _join_errors(tests: Any) -> Any:
             columns.append(details.field(name).fill_null(""))
     lines = pc.binary_join_element_wise(*columns, "\n")
     counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
-    offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
+    # Where each rollout's lines begin, and the end of the last.
+    ends = np.cumsum(counts)
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
     return joined.dictionary_encode()
 
@@ -400,8 +404,9 @@ def _draw_metric(
     values = [getattr(row, metric.name) for row in rows]
     if not metric.chart or (metric.is_rare and not any(values)):
         return
-    has_keys = "{}" in metric.title
-    for key in _list_keys(values, history) if has_keys else [""]:
+    # A title with a place for a key is of a metric with several values.
+    keys = _list_keys(values, history) if "{}" in metric.title else [""]
+    for key in keys:
         steps = []
         known = []
         for row, value in zip(rows, values, strict=True):
@@ -463,6 +468,10 @@ def _intervals(history: History, tier: str, steps: Sequence[int]) -> Row:
     high = []
     for step in steps:
         estimate = estimate_accuracy(history.of_tier(of_step[step], tier))
-        low.append(estimate.low if estimate else None)
-        high.append(estimate.high if estimate else None)
+        if estimate is None:
+            low.append(None)
+            high.append(None)
+        else:
+            low.append(estimate.low)
+            high.append(estimate.high)
     return {"low": low, "high": high}

@@ -550,8 +550,9 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
         study = judged_study.study
         studies[study.name] = _record_study(judged_study)
         claims += [_record_claim(result, study) for result in judged_study.claims]
+    scale = judged[0].scale if judged else ""
     records = {
-        "scale": judged[0].scale if judged else "",
+        "scale": scale,
         "studies": studies,
         "claims": claims,
     }
@@ -576,15 +577,23 @@ def _record_study(judged: JudgedStudy) -> dict[str, Any]:
 
 def _record_claim(result: ClaimResult, study: Study) -> dict[str, Any]:
     claim = result.claim
+    primary = None
+    if claim.primary:
+        primary = study.describe(claim.primary)
+    p_sign = None
+    p_size = None
+    if result.adjusted:
+        p_sign = result.adjusted.p_sign
+        p_size = result.adjusted.p_size
     return {
         "id": claim.id,
         "study": study.name,
         "short": claim.short,
-        "primary": study.describe(claim.primary) if claim.primary else None,
+        "primary": primary,
         "verdict": result.verdict.value,
         "verdict_alone": result.raw.value,
         "why_open": result.why_open,
         "controls": [study.describe(control) for control in claim.controls],
-        "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
-        "p_size_holm": result.adjusted.p_size if result.adjusted else None,
+        "p_sign_holm": p_sign,
+        "p_size_holm": p_size,
     }

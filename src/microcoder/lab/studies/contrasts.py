@@ -74,7 +74,8 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == contrast.metric and row.level in contrast.levels:
-            values.setdefault(row.unit, {}).setdefault(row.level, []).append(row.value)
+            of_unit = values.setdefault(row.unit, {})
+            of_unit.setdefault(row.level, []).append(row.value)
     pairs = {}
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
@@ -121,12 +122,15 @@ def count_draws(works: Sequence[Work]) -> str:
     """Return from how many starts a study's planned runs begin: `8 seeds from 3 starts`."""
     models: dict[int, list[Mapping[str, Any]]] = {}
     for work in works:
-        models.setdefault(work.seed, []).append(work.config.model.model_dump(mode="json"))
+        model = work.config.model.model_dump(mode="json")
+        models.setdefault(work.seed, []).append(model)
     groups, drawn = _group_by_start(models)
     seeds = f"{len(models)} seeds"
     if drawn != "starts":
         return f"{seeds} of a given model"
-    return f"{seeds} from {len(groups)} start{'s' if len(groups) > 1 else ''}"
+    if len(groups) == 1:
+        return f"{seeds} from 1 start"
+    return f"{seeds} from {len(groups)} starts"
 
 
 def _group_by_start(

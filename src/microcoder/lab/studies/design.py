@@ -46,9 +46,23 @@ here"."""
 STUDIES = Path("studies")
 """Folder of the published studies, beside the package or in it."""
 
-_INSIGHTS_OF_ASPECT = {"E": 4, "T": 10, "D": 4, "C": 6, "M": 6, "B": 3, "K": 1}
-"""Letter of an aspect -> number of the paper's insights on it: evaluator, temperature, data,
-context length, truncation mask, batch size, KL and clip."""
+_INSIGHTS_OF_ASPECT = {
+    # Evaluator.
+    "E": 4,
+    # Temperature.
+    "T": 10,
+    # Data.
+    "D": 4,
+    # Context length.
+    "C": 6,
+    # Truncation mask.
+    "M": 6,
+    # Batch size.
+    "B": 3,
+    # KL and clip.
+    "K": 1,
+}
+"""Letter of an aspect -> number of the paper's insights on it."""
 
 
 def _number_insights() -> tuple[str, ...]:

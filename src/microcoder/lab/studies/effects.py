@@ -263,7 +263,8 @@ def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, floa
     padded = [value / span for value in values]
     padded += [1.0, -1.0]
     centre = fmean(padded)
-    error = math.sqrt((fmean(value**2 for value in padded) - centre**2) / len(padded))
+    variance = fmean(value**2 for value in padded) - centre**2
+    error = math.sqrt(variance / len(padded))
     half = span * student_quantile(1 - ALPHA / 2, math.inf) * error
     # The interval is about the padded mean, and has to hold the mean itself.
     mean = fmean(values)

@@ -118,15 +118,18 @@ class MetricSeries:
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)
+        sums_E = np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1)
+        # NaN where no problem is scored.
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1) / known_E_P.sum(axis=1)
+            return sums_E / known_E_P.sum(axis=1)
 
 
 def read_series(history: History, metric: str) -> MetricSeries | None:
     """Return a metric of a run; None if the run did not record it."""
     import numpy as np
 
-    last_step = max((row.step for row in (*history.steps, *history.evaluations)), default=0)
+    rows_of_run = (*history.steps, *history.evaluations)
+    last_step = max((row.step for row in rows_of_run), default=0)
     if not last_step:
         return None
     recorded: Sequence[StepMetrics | EvaluationMetrics] = history.evaluations
@@ -167,13 +170,15 @@ def parse_feature(text: str) -> list[tuple[float, str]]:
     Raises:
         ValueError: for an unknown name.
     """
-    signed = []
+    signed: list[tuple[float, str]] = []
+    sign = 1.0
     for name in text.split(" - "):
         if name not in FEATURES and not _AT.fullmatch(name):
             known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
             raise ValueError(f"no feature {name!r}; use one of {known}, or two joined by ' - '")
+        signed.append((sign, name))
         # Only the first is added.
-        signed.append((-1.0 if signed else 1.0, name))
+        sign = -1.0
     return signed
 
 
@@ -231,7 +236,8 @@ def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[A
         high = int(at[2]) / int(at[3])
         low = high - _ROUNDING
     last = int(np.flatnonzero(time_E <= high + _ROUNDING)[-1])
-    width = max(1, int(((time_E > low) & (time_E <= high + _ROUNDING)).sum()))
+    is_inside_E = (time_E > low) & (time_E <= high + _ROUNDING)
+    width = max(1, int(is_inside_E.sum()))
     values_S = []
     controls_S = []
     for start in range(last - width + 2):
@@ -261,7 +267,11 @@ _AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
 _ROUNDING = 1e-9
 """Difference of two times that counts as rounding."""
 
-_SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
+_SPANS = {
+    "early": (0.0, 0.4),
+    "late": (0.7, 1.0),
+    "mean": (0.0, 1.0),
+}
 """Feature -> (low, high): the mean over times after low and up to high."""
 
 FEATURES = ("start", *_SPANS, "growth", "swing")

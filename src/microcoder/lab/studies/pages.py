@@ -388,7 +388,8 @@ def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[st
     if effect.drawn == "starts":
         counts.insert(0, _count(effect.num_draws, "starts"))
     if effect.num_units:
-        counts.append(_count(effect.num_units, "units" if contrast.measurement else "problems"))
+        noun = "units" if contrast.measurement else "problems"
+        counts.append(_count(effect.num_units, noun))
     return each, ", ".join(counts)
 
 
@@ -407,17 +408,13 @@ def _levels(judged: JudgedStudy) -> list[str]:
         accuracies = judged.accuracies(name)
         before = accuracies["before"]
         after = accuracies["after"]
+        label = f"**{name}**" if name == study.reference else name
         keys = level_keys(study, scale=judged.scale, level=name)
-        lines.append(
-            _row(
-                f"**{name}**" if name == study.reference else name,
-                level.says,
-                _describe_keys(keys) or "the baseline",
-                f"{len(after)} of at most {num_seeds}",
-                f"{fmean(before):.1%}" if before else "-",
-                _describe_accuracies(after) if after else "-",
-            )
-        )
+        settings = _describe_keys(keys) or "the baseline"
+        runs = f"{len(after)} of at most {num_seeds}"
+        at_first = f"{fmean(before):.1%}" if before else "-"
+        in_the_end = _describe_accuracies(after) if after else "-"
+        lines.append(_row(label, level.says, settings, runs, at_first, in_the_end))
     lines.append("")
     return lines
 

@@ -79,9 +79,10 @@ def describe_report(history: History, others: Sequence[History] = ()) -> dict[st
     """
     headline = compare(history)
     subject = _subject(history.manifest.get("config") or {})
+    state = "finished" if history.is_finished else "not finished"
     return {
         "title": subject or history.name,
-        "state": "finished" if history.is_finished else "not finished",
+        "state": state,
         "about": " · ".join(_about(history, has_subject=bool(subject))),
         "headline": _headline(history, headline),
         "story": _story(history),
@@ -193,6 +194,7 @@ def _describe_reward(history: History) -> Link | None:
     rises = [after - before for before, after in zip(means, means[width:], strict=False)]
     if not rises:
         return None
+    # A rise is between the means of two neighbouring tenths.
     steepest = rises.index(max(rises))
     first = steps[steepest][0]
     last = steps[steepest + 2 * width - 1][0]
@@ -276,9 +278,10 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
         rows.append(_arm_row(history, arm, label))
         if arm is not history:
             departures += _departures(history, arm)
+    title = "Against the other arms" if len(others) > 1 else "Against the other arm"
     yield {
         "id": "arms",
-        "title": "Against the other arms" if len(rows) > 2 else "Against the other arm",
+        "title": title,
         "columns": [
             "arm",
             "held-out accuracy after",
@@ -307,14 +310,16 @@ def _arm_row(history: History, arm: History, label: str) -> list[Cell]:
     length = end.length_mean if end else None
     diversity = end.diversity if end else None
     total, truncated, masked = count_masked(arm)
+    # Of no rollouts none is truncated.
+    total = total or 1
     return [
         label,
         _percent(accuracy),
         _difference(difference),
-        _DASH if length is None else f"{length:.3g}",
-        _DASH if diversity is None else f"{diversity:.3g}",
-        _percent(truncated / total if total else 0.0),
-        _percent(masked / total if total else 0.0),
+        _number(length),
+        _number(diversity),
+        _percent(truncated / total),
+        _percent(masked / total),
     ]
 
 
@@ -436,6 +441,7 @@ def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
 
 def _notices(history: History) -> Iterator[str]:
     """Yield what a reader of the report has to know before its figures."""
+    # Unscored samples are counted, and averaged in nowhere.
     in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
     before = history.before.num_unscored if history.before else 0
     after = history.after.num_unscored if history.after else 0
@@ -492,6 +498,7 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     has_kl = bool(config.get("kl_coefficient"))
     kind = loss["kind"]
     mask = masking.get("name", masking["kind"])
+    # As published.
     name = kind.upper().replace("DR_GRPO", "Dr. GRPO")
     if (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
         name = "MicroCoder-GRPO"
@@ -535,6 +542,10 @@ def _percent(value: float | Estimate | None) -> str:
     if isinstance(value, Estimate):
         return f"{_percent(value.value)} ({_percent(value.low)} to {_percent(value.high)})"
     return f"{100 * value:.1f} %"
+
+
+def _number(value: float | None) -> str:
+    return _DASH if value is None else f"{value:.3g}"
 
 
 def _difference(difference: Estimate | None) -> Cell:

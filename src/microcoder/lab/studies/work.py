@@ -265,7 +265,8 @@ def _identify(
         "config": digest_config(config),
         "runs": {level: runs[level].name for level in sorted(runs)},
     }
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
+    text = json.dumps(parts, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return f"{path}:{function}", digest
 
 
