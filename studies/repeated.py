@@ -14,7 +14,7 @@ from pathlib import Path
 from microcoder.judge.core.files import write_text
 from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, JudgedStudy, judge_studies
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
-from microcoder.lab.studies.pages import format_check, format_effect
+from microcoder.lab.studies.sentences import format_check, format_effect
 from microcoder.lab.studies.work import pack_records, plan_work, unpacked
 
 INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"

@@ -70,7 +70,7 @@ MAY_START_PROCESSES = {
     "data/clean/cleaning.py": "reads TeX by pandoc",
     "data/pipeline/engine.py": "takes shards through the steps of a build, a process a core",
     "lab/studies/workers.py": "starts the training processes of a study",
-    "lab/yardstick/audits.py": "starts the throw-away process of a judge under test",
+    "lab/yardstick/lanes.py": "starts the throw-away process of a judge under test",
     "lab/yardstick/inside/worker.py": "is that process, which closes itself off",
     "lab/yardstick/inside/judges.py": "runs in that process, and is what judges are made of",
     "train/verl/engine.py": "starts verl's command line",

@@ -59,12 +59,28 @@ __all__ = [
 
 _NAMES_OF = {
     "data.formats.rows": ("read_problem",),
-    "judge.core.errors": ("ConfigError", "DataError", "EvaluatorFault", "MicroCoderError", "TrainingError"),
+    "judge.core.errors": (
+        "ConfigError",
+        "DataError",
+        "EvaluatorFault",
+        "MicroCoderError",
+        "TrainingError",
+    ),
     "judge.fleet.judge": ("Judge",),
     "judge.core.extract": ("extract_program",),
     "judge.core.rewards": ("score_verdict", "score_verdicts"),
     "judge.core.types": (
-        "Checker", "Outcome", "Problem", "Program", "Prompt", "Rollout", "TestCase", "TestResult", "Verdict",
+        "Checker",
+        "Outcome",
+        "Problem",
+        "Program",
+        "Prompt",
+        "Rollout",
+        "TestCase",
+        "TestResult",
+        "Verdict",
     ),
-}  # fmt: skip
+}
+"""Module -> the names of it that this package offers."""
+
 __getattr__, __dir__ = lazy_names(__name__, _NAMES_OF)

@@ -1,4 +1,7 @@
-"""Names of a package that are imported when first used, so that importing one module costs none of the others."""
+"""Names of a package that are imported when first used.
+
+So importing one module costs none of the others.
+"""
 
 import sys
 from collections.abc import Callable, Mapping
@@ -14,13 +17,19 @@ def lazy_names(
         package: its `__name__`.
         names_of: submodule -> the names that the package offers from it.
     """
-    module_of = {name: module for module, names in names_of.items() for name in names}
+    module_of: dict[str, str] = {}
+    for module, names in names_of.items():
+        module_of.update(dict.fromkeys(names, module))
 
     def get(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{module_of[name]}"), name)
+        # The next use finds it there, and does not come here.
         setattr(sys.modules[package], name, value)
         return value
 
-    return get, lambda: sorted({*vars(sys.modules[package]), *module_of})
+    def list_names() -> list[str]:
+        return sorted({*vars(sys.modules[package]), *module_of})
+
+    return get, list_names

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from microcoder.data.benchmarks import LiveCodeBench, Question
+from microcoder.eval.answers import read_samples
 from microcoder.eval.config import GenerationFile
-from microcoder.eval.generation import read_samples
 from microcoder.eval.report import Sample
 from microcoder.judge.core.errors import DataError
 from microcoder.train.runs import write_rollouts

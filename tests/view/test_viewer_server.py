@@ -15,7 +15,7 @@ import pyarrow as pa
 import pytest
 
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.view import ViewerServer, open_collection, serve, write_bundle, write_report
+from microcoder.view import ViewerServer, bundle, open_collection, write_bundle, write_report
 from microcoder.view.index import IndexPart, Needle, find_texts
 from tests.view.parts.viewer_runs import (
     HOSTILE,
@@ -249,7 +249,7 @@ def test_a_large_report_leaves_the_texts_of_its_rollouts_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = write_training(tmp_path / "run", num_steps=8)
-    monkeypatch.setattr(serve, "_MOST_IN_REPORT", 0)
+    monkeypatch.setattr(bundle, "_MOST_IN_REPORT", 0)
     folder = write_report(run).parent
     assert not list((folder / "data/demo").glob("rows-*.js"))
     assert (folder / "data/demo/index.js").exists()

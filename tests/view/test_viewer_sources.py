@@ -15,7 +15,7 @@ from microcoder.lab.studies.features import read_series
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
 from microcoder.train.runs import RunDirectory, read_history
 from microcoder.view import Collection, open_collection
-from microcoder.view.serve import list_runs, show_pulse, show_rollout, show_test
+from microcoder.view.answers import list_runs, show_pulse, show_rollout, show_test
 from tests.view.parts.viewer_runs import (
     HUMANEVAL,
     edit_rollouts,

@@ -17,8 +17,9 @@ from microcoder.train.recipe.recipe import MicroProblems, TrainConfig
 from microcoder.train.run.tasks import generate_splits, load_tasks
 from microcoder.train.runs import RunDirectory, read_rollouts, write_rollouts
 from microcoder.view import open_collection
-from microcoder.view.files import Asked
-from microcoder.view.serve import show_test, write_bundle
+from microcoder.view.answers import show_test
+from microcoder.view.bundle import write_bundle
+from microcoder.view.files import ShownProblem
 from microcoder.view.statements import PromptFrame, find_frame, is_asked_by
 from tests.view.parts.viewer_runs import (
     HUMANEVAL,
@@ -219,7 +220,7 @@ def test_a_statement_is_known_again_in_every_style_of_prompt(tmp_path: Path) -> 
     problem = Problem.model_validate(
         {"id": "a", "statement": "Add two numbers.\n", "tests": [{"input": "1", "output": "2"}]}
     )
-    asked = Asked([], problem.statement, None, "default", "a.jsonl", problem)
+    asked = ShownProblem([], problem.statement, None, "default", "a.jsonl", problem)
     for style in (
         {"style": "instruct"},
         {"style": "bare"},

@@ -26,7 +26,8 @@ def audit_judge(
     lanes: PositiveInt = 2,
     uncontained: Flag = False,
 ) -> None:
-    """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See docs/judges.md.
+    """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See
+    docs/judges.md.
 
     Each judge runs in disposable processes without network access and with a read-only file system.
 
@@ -34,8 +35,9 @@ def audit_judge(
     ----------
     judge
         A judge, repeatable: NAME, or NAME=WHERE; docs/judges.md lists the names. Your own:
-        function=module:attribute, function=file.py:function, lcb=module:check_correctness, http-v1=URL. Adapters, such
-        as those of other projects: examples/judges/peers.py:livecodebench=CHECKOUT.
+        function=module:attribute, function=file.py:function, lcb=module:check_correctness,
+        http-v1=URL. Adapters, such as those of other projects:
+        examples/judges/peers.py:livecodebench=CHECKOUT.
     out
         Folder for audit.json and audit.md.
     seed
@@ -54,13 +56,9 @@ def audit_judge(
         Run judges even if they cannot be contained. Unsafe: only in a container made for this.
     """
     require_linux()
-    from microcoder.lab.yardstick.audits import (
-        ask_judge,
-        make_plan,
-        read_judge,
-        write_json,
-        write_page,
-    )
+    from microcoder.lab.yardstick.audits import ask_judge, make_plan
+    from microcoder.lab.yardstick.named_judges import read_judge
+    from microcoder.lab.yardstick.results import write_json, write_page
 
     if python is not None and not python.is_file():
         raise ConfigError(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json as json_module
 import sys
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -29,8 +30,8 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
-    from microcoder.data.corpus.build import Built
-    from microcoder.data.corpus.steps import SourceSettings
+    from microcoder.data.corpus.build import BuildPlan, Built
+    from microcoder.data.corpus.steps import BuildConfig, SourceSettings
 
 
 def audit(
@@ -52,24 +53,28 @@ def audit(
 ) -> None:
     """Report which rows of a dataset a build would reject, and why; rejects nothing. Resumable.
 
-    Failing references, wrong programs that pass, tests shown in the statement, missing checkers and licences, lost
-    bounds, duplicates, benchmark contamination. See docs/dataset-audit.md. Without a source it lists the formats.
+    Failing references, wrong programs that pass, tests shown in the statement, missing checkers and
+    licences, lost bounds, duplicates, benchmark contamination. See docs/dataset-audit.md. Without a
+    source it lists the formats.
 
     Parameters
     ----------
     source
-        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with `-c` the name of a
-        source in that config.
+        A file, a folder, an archive (tar or zip), or hf://datasets/owner/name/config/split; with
+        `-c` the name of a source in that config.
     form
         Its format; `microcoder data audit` alone lists them.
     columns
-        Columns of rows with names of their own: statement=task.text,tests=cases,input=stdin,output=stdout.
+        Columns of rows with names of their own:
+        statement=task.text,tests=cases,input=stdin,output=stdout.
     config
-        Config of a build. Repeat to override it with further ones. Its benchmarks are checked for, too.
+        Config of a build. Repeat to override it with further ones. Its benchmarks are checked for,
+        too.
     inside
         A file or folder inside the source.
     benchmark
-        FORMAT=PATH of a benchmark to check for contamination, such as humaneval=HumanEval.jsonl.gz; repeatable.
+        FORMAT=PATH of a benchmark to check for contamination, such as humaneval=HumanEval.jsonl.gz;
+        repeatable.
     limit
         Number of rows to audit, sampled by the seed; by default all.
     seed
@@ -81,54 +86,78 @@ def audit(
     workers
         Programs in parallel; by default one per core.
     packages
-        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages.
+        Packages that programs may import: standard, atcoder, none, or the path of a file of pinned
+        packages.
     unsafe
         Run programs even if the sandbox lacks isolation. Only for programs that you trust.
     """
 
     require_data()
-    from microcoder.data.corpus.build import audit as look
-    from microcoder.data.corpus.steps import BuildConfig, SourceSettings
+    from microcoder.data.corpus.build import audit as audit_source
+    from microcoder.data.corpus.steps import BuildConfig
     from microcoder.data.testgen.answers import GenerateSettings
 
     if not source:
-        from microcoder.data.formats.rows import FORMATS
-
-        print("\n".join(f"{name:24} {known.about}" for name, known in sorted(FORMATS.items())))
+        _list_formats()
         return
-    named = tuple(_read_benchmark(text) for text in benchmark)
+    benchmarks = [_read_benchmark(text) for text in benchmark]
     if config:
         if form or inside or columns:
             raise ConfigError(
                 "--format, --columns and --inside are said by the config; leave them out, or -c"
             )
         build = load_config(BuildConfig, config)
-        found = {one.prefix: one for one in build.sources}
-        if source not in found:
-            raise ConfigError(
-                f"{config[-1]} has no source called {source!r}; use one of {', '.join(found)}"
-            )
-        audited, known = found[source], build.benchmarks
-    elif form:
-        named_source = {"path": source, "format": form, "inside": inside, "columns": columns}
-        audited = load_config(SourceSettings, layers=[named_source])
-        known = ()
+        audited = _find_source(build, source, config[-1])
+        benchmarks = [*build.benchmarks, *benchmarks]
     else:
-        raise ConfigError("--format is missing; `microcoder data audit` alone lists what it may be")
+        audited = _read_source(source, form, inside, columns)
     # Not validated: a benchmark, which is never trained on, may be looked at.
     settings = BuildConfig.model_construct(
-        name="audit", output=output, sources=(audited,), benchmarks=(*known, *named), workers=workers,
-        generate=GenerateSettings(mode="off"), packages=packages, unsafe=unsafe,
-    )  # fmt: skip
+        name="audit",
+        output=output,
+        sources=(audited,),
+        benchmarks=tuple(benchmarks),
+        workers=workers,
+        generate=GenerateSettings(mode="off"),
+        packages=packages,
+        unsafe=unsafe,
+    )
     with StepDisplay(unit="rows") as display:
-        done = look(
+        done = audit_source(
             settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show
         )
-    for one in done.findings:
-        print(
-            f"{one.stage:8} {one.kind:22} {one.num:>7,} {one.share:>8.1%}  {one.low:.1%} to {one.high:.1%}"
-        )
+    for finding in done.findings:
+        interval = f"{finding.low:.1%} to {finding.high:.1%}"
+        counts = f"{finding.num:>7,} {finding.share:>8.1%}"
+        print(f"{finding.stage:8} {finding.kind:22} {counts}  {interval}")
     print(f"{done.num_rows:,} rows; report: {done.report}")
+
+
+def _list_formats() -> None:
+    from microcoder.data.formats.rows import FORMATS
+
+    for name, known in sorted(FORMATS.items()):
+        print(f"{name:24} {known.about}")
+
+
+def _find_source(build: BuildConfig, name: str, recipe: Path) -> SourceSettings:
+    """Return the source of a config that has a name."""
+    by_name = {source.prefix: source for source in build.sources}
+    if name not in by_name:
+        raise ConfigError(
+            f"{recipe} has no source called {name!r}; use one of {', '.join(by_name)}"
+        )
+    return by_name[name]
+
+
+def _read_source(path: str, form: str, inside: str, columns: str) -> SourceSettings:
+    """Return the source that the command line describes."""
+    from microcoder.data.corpus.steps import SourceSettings
+
+    if not form:
+        raise ConfigError("--format is missing; `microcoder data audit` alone lists what it may be")
+    keys = {"path": path, "format": form, "inside": inside, "columns": columns}
+    return load_config(SourceSettings, layers=[keys])
 
 
 def _read_benchmark(text: str) -> SourceSettings:
@@ -149,9 +178,16 @@ app = App(
 app.command(audit)
 
 _REASONS_SHOWN = 8
+"""Most reasons, and most problems, that a line names."""
+
 _DRY_RUN = "Print the resolved config and the work left, and stop."
+"""What `--help` says of a build's dry run."""
+
 DryRun = Annotated[bool, Parameter(negative="", help=_DRY_RUN)]
+"""Type of the parameter that asks for a dry run of a build."""
+
 Corpus = Annotated[Path, Parameter(help="Folder that `microcoder data build` finished.")]
+"""Type of the parameter that names a corpus."""
 
 
 @app.command
@@ -162,9 +198,11 @@ def build(
     dry_run: DryRun = False,
     json: Json = False,
 ) -> None:
-    """Collect, process, filter, generate, verify, and write the corpus; the same command resumes an interrupted build.
+    """Collect, process, filter, generate, verify, and write the corpus; the same command resumes an
+    interrupted build.
 
-    Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See docs/dataset.md.
+    Any key of the config can be given as a flag: `--output corpora/mine --runner ray`. See
+    docs/dataset.md.
 
     Parameters
     ----------
@@ -184,74 +222,97 @@ def build(
             f"runner = 'ray' needs Ray; type: {how_to_install('ray')}, or leave the runner out"
         )
     plan = plan_build(resolved, last=until)
-    expected = {
-        "rows": plan.num_rows,
-        "bytes": sum(part.num_bytes for shard in plan.shards for part in shard.place[1]),
-        "shards": len(plan.shards),
-        "missing": plan.missing,
-    }
+    if dry_run and json:
+        _print_plan_as_json(resolved, plan)
+        return
     if dry_run:
-        record = resolved.model_dump(mode="json")
-        if json:
-            print(json_module.dumps({"config": record, **expected}))
-            return
-        print_resolved(record)
+        print_resolved(resolved.model_dump(mode="json"))
     if not json:
-        left = ", ".join(
-            f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows
-        )
-        print(
-            f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {f'left to do: {left}' if left else 'all is done'}",
-            file=sys.stderr,
-        )
+        left = [f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows]
+        work = f"left to do: {', '.join(left)}" if left else "all is done"
+        print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {work}", file=sys.stderr)
     if dry_run:
         return
     with StepDisplay(unit="rows") as display:
         built = run_build(resolved, plan, on_progress=display.show)
-    record = {
-        "corpus": str(built.corpus) if built.corpus else None,
-        "was_finished": built.was_finished,
-        "steps": [
-            {
-                "step": p.step,
-                "in": p.num_in,
-                "kept": p.num_kept,
-                "rejected": p.num_rejected,
-                "reasons": dict(p.reasons),
-            }
-            for p in built.step_counts
-        ],
-    }
     if json:
-        print(json_module.dumps(record))
+        _print_built_as_json(built)
     else:
         _print_built(built)
 
 
+def _print_plan_as_json(config: BuildConfig, plan: BuildPlan) -> None:
+    num_bytes = 0
+    for shard in plan.shards:
+        num_bytes += sum(part.num_bytes for part in shard.place[1])
+    record = {
+        "config": config.model_dump(mode="json"),
+        "rows": plan.num_rows,
+        "bytes": num_bytes,
+        "shards": len(plan.shards),
+        "missing": plan.missing,
+    }
+    print(json_module.dumps(record))
+
+
+def _print_built_as_json(built: Built) -> None:
+    steps = []
+    for counts in built.step_counts:
+        steps.append(
+            {
+                "step": counts.step,
+                "in": counts.num_in,
+                "kept": counts.num_kept,
+                "rejected": counts.num_rejected,
+                "reasons": dict(counts.reasons),
+            }
+        )
+    record = {
+        "corpus": str(built.corpus) if built.corpus else None,
+        "was_finished": built.was_finished,
+        "steps": steps,
+    }
+    print(json_module.dumps(record))
+
+
 def _print_built(built: Built) -> None:
+    """Print a table of the steps, and where the corpus is, if it was written."""
     print(f"{'step':14} {'in':>9} {'kept':>9} {'rejected':>9}")
-    for one in built.step_counts:
-        print(f"{one.step:14} {one.num_in:9,} {one.num_kept:9,} {one.num_rejected:9,}")
-        if one.reasons:
-            shown = ", ".join(
-                f"{reason} {num:,}" for reason, num in list(one.reasons.items())[:_REASONS_SHOWN]
-            )
-            num_more = len(one.reasons) - _REASONS_SHOWN
-            print(f"    {shown}{f', {num_more} other reasons' if num_more > 0 else ''}")
+    for counts in built.step_counts:
+        numbers = f"{counts.num_in:9,} {counts.num_kept:9,} {counts.num_rejected:9,}"
+        print(f"{counts.step:14} {numbers}")
+        if counts.reasons:
+            print(f"    {_list_reasons(counts.reasons)}")
     if built.corpus:
         state = "already existed" if built.was_finished else "written"
         print(
             f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it"
         )
-        funnel = json_module.loads((built.corpus / "funnel.json").read_text(encoding="utf-8"))
-        if guessable := funnel["figures"]["tests"]["guessable"]:
-            print(
-                f"{len(guessable)} problems have two answers and so few hidden tests that guessing passes more than "
-                f"5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} (all: {built.corpus / 'funnel.json'})",
-                file=sys.stderr,
-            )
+        _warn_of_guessable(built.corpus / "funnel.json")
         if not built.step_counts[-1].num_kept:
             print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
+
+
+def _list_reasons(reasons: Mapping[str, int]) -> str:
+    """Return the first reasons of a step with their counts, and how many others there are."""
+    shown = [f"{reason} {num:,}" for reason, num in reasons.items()][:_REASONS_SHOWN]
+    num_more = len(reasons) - _REASONS_SHOWN
+    if num_more > 0:
+        shown.append(f"{num_more} other reasons")
+    return ", ".join(shown)
+
+
+def _warn_of_guessable(path: Path) -> None:
+    """Print the problems of a corpus that are often solved by guessing, if its funnel names any."""
+    funnel = json_module.loads(path.read_text(encoding="utf-8"))
+    guessable = funnel["figures"]["tests"]["guessable"]
+    if guessable:
+        print(
+            f"{len(guessable)} problems have two answers and so few hidden tests that guessing "
+            f"passes more than 5 % of the time: {', '.join(guessable[:_REASONS_SHOWN])} "
+            f"(all: {path})",
+            file=sys.stderr,
+        )
 
 
 @app.command
@@ -267,7 +328,8 @@ def export(
     Parameters
     ----------
     form
-        `verl` (Parquet), `trl`, `nemogym` or `verifiers` (JSON lines), or `jsonl` (our own problem lines).
+        `verl` (Parquet), `trl`, `nemogym` or `verifiers` (JSON lines), or `jsonl` (our own problem
+        lines).
     output
         The file to write.
     """
@@ -291,7 +353,8 @@ def convert(
     with_test_rows: Flag = False,
     json: Json = False,
 ) -> None:
-    """Make a problem file, which train, init and eval read, of rows of any known format; nothing is executed.
+    """Make a problem file, which train, init and eval read, of rows of any known format; nothing is
+    executed.
 
     Rows that cannot be judged whole are left out and counted. See docs/rows.md.
 
@@ -304,7 +367,8 @@ def convert(
     form
         Their format, of docs/rows.md, or a reader of your own; by default told by their fields.
     columns
-        Columns of rows with names of their own: id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
+        Columns of rows with names of their own:
+        id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
     with_test_rows
         Keep test rows of a benchmark, which must not be trained on: for held-out problems.
     """
@@ -316,7 +380,7 @@ def convert(
         rows, output, format=form, columns=parse_columns(columns), with_test_rows=with_test_rows
     )
     if json:
-        left_out = {why: len(places) for why, places in done.left_out.items()}
+        left_out = {why: len(rows_left_out) for why, rows_left_out in done.left_out.items()}
         record = {"output": str(output), "num_problems": done.num_problems, "left_out": left_out}
         print(json_module.dumps(record))
         return
@@ -327,7 +391,8 @@ def convert(
 
 @app.command
 def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
-    """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and problems without a licence.
+    """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and
+    problems without a licence.
 
     Parameters
     ----------
@@ -342,8 +407,8 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")
     if done.num_left_out:
-        said = "no licence is stated for them; give their source one and build again"
-        print(f"{done.num_left_out} left out: {said}", file=sys.stderr)
+        why = "no licence is stated for them; give their source one and build again"
+        print(f"{done.num_left_out} left out: {why}", file=sys.stderr)
 
 
 def require_data() -> None:

@@ -23,26 +23,40 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.progress import SamplingProgress
 
 Flag = Annotated[bool, Parameter(negative="")]
+"""Type of a parameter that is set by naming it."""
+
 Overrides = Annotated[str, Parameter(show=False, allow_leading_hyphen=True)]
 """Type of a command's parameter that takes keys of the configuration as flags."""
+
 _RECIPES = (
     "A TOML file, or the name of a recipe in the package. Repeat to override it with further ones."
 )
+"""What `--help` says of recipes."""
+
 Recipes = Annotated[
     tuple[Path, ...], Parameter(name=["--config", "-c"], negative="", help=_RECIPES)
 ]
+"""Type of the parameter that takes recipes."""
+
 DryRun = Annotated[
     bool,
     Parameter(negative="", help="Print the resolved config, what it costs if known, and stop."),
 ]
+"""Type of the parameter that asks for a dry run."""
+
 Json = Annotated[bool, Parameter(negative="", help="Print one JSON object instead of text.")]
+"""Type of the parameter that asks for JSON."""
 
 _OPTIONS = ("--config", "--run-dir", "--dry-run", "--gpu-memory-gib", "--json")
 """Options of the commands that take configuration keys as flags."""
 
 
 def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
-    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping; raises ConfigError for others."""
+    """Return `--dotted.key value` and `--dotted.key=value` words as a mapping.
+
+    Raises:
+        ConfigError: for other words.
+    """
     overrides: dict[str, str] = {}
     rest = list(words)
     while rest:
@@ -52,9 +66,9 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
                 f"unexpected argument {flag!r}; keys of the config are given as --dotted.key VALUE"
             )
         key, has_value, value = flag[2:].partition("=")
-        if close := difflib.get_close_matches(
-            f"--{key.replace('_', '-')}", _OPTIONS, n=1, cutoff=0.8
-        ):
+        option = f"--{key.replace('_', '-')}"
+        close = difflib.get_close_matches(option, _OPTIONS, n=1, cutoff=0.8)
+        if close:
             raise ConfigError(f"unknown option {flag}; did you mean {close[0]}?")
         if not has_value:
             if not rest:
@@ -71,8 +85,14 @@ def print_resolved(config: Mapping[str, Any]) -> None:
 
 
 _SECONDS_BETWEEN_LINES = 5.0
+"""Least time between two lines while something is done."""
+
 _MOST_SECONDS_OF_SILENCE = 30.0
+"""Time after which a line is printed though nothing was done."""
+
 _SECONDS_BETWEEN_BARS = 0.2
+"""Least time between two drawings of a bar."""
+
 _BAR_CELLS = 20
 """Width of a bar, in characters."""
 
@@ -80,7 +100,8 @@ _BAR_CELLS = 20
 class LineDisplay:
     """Prints lines to stderr. If stderr is closed, it stops printing; it never stops a command.
 
-    While a batch of responses is sampled, a terminal has a bar below the lines, drawn anew as responses grow.
+    While a batch of responses is sampled, a terminal has a bar below the lines, drawn anew as
+    responses grow.
     """
 
     _is_muted = False
@@ -102,7 +123,10 @@ class LineDisplay:
             self._is_muted = True
 
     def sampling(self, progress: SamplingProgress) -> None:
-        """Show how far a batch of responses is: as a bar in a terminal, elsewhere as a line twice a minute."""
+        """Show how far a batch of responses is.
+
+        In a terminal it is a bar, elsewhere a line twice a minute.
+        """
         if self._is_muted:
             return
         try:
@@ -133,6 +157,7 @@ class Bar:
 
     def draw(self, done: int, total: int, text: str) -> None:
         """Draw the bar over the one before, as wide as the terminal at most."""
+        # A full line would wrap, and the next bar could not be drawn over it.
         width = shutil.get_terminal_size().columns - 1
         full = round(_BAR_CELLS * done / total)
         cells = "#" * full + "." * (_BAR_CELLS - full)
@@ -150,7 +175,10 @@ class Bar:
 
 
 def describe_sampling(progress: SamplingProgress) -> str:
-    """Return a batch's progress as text; what is left is a bound, since a response may end at any token."""
+    """Return a batch's progress as text.
+
+    The time that is left is a bound, since a response may end at any token.
+    """
     parts = [
         f"{progress.ended} of {progress.total} responses ended",
         f"{progress.longest:,} of at most {progress.limit:,} tokens",
@@ -177,8 +205,8 @@ class _Step:
 class StepDisplay(LineDisplay, Observer):
     """Shows the progress of the current step on stderr.
 
-    A terminal has a bar below the lines, and a line for each step that has ended; elsewhere a line is printed every few
-    seconds while something is done, and at least twice a minute.
+    A terminal has a bar below the lines, and a line for each step that has ended; elsewhere a line
+    is printed every few seconds while something is done, and at least twice a minute.
     """
 
     def __init__(self, *, unit: str = "") -> None:
@@ -188,6 +216,7 @@ class StepDisplay(LineDisplay, Observer):
         self._latest: _Step | None = None
         self._last_line = time.monotonic()
         self._batch: SamplingProgress | None = None
+        # One method calls another, and the heart draws from a thread of its own.
         self._lock = threading.RLock()
         self._is_over = threading.Event()
         self._heart = threading.Thread(target=self._beat, daemon=True)
@@ -205,7 +234,14 @@ class StepDisplay(LineDisplay, Observer):
     def phase(
         self, name: str, *, done: int = 0, total: int = 0, counts: Mapping[str, int] | None = None
     ) -> None:
-        """Begin a step; earlier commands have done `done` of its `total` units, `counts` of each kind."""
+        """Begin a step.
+
+        Args:
+            name: of the step.
+            done: number of its units that earlier commands have done.
+            total: number of its units.
+            counts: kind -> number of the done units of that kind.
+        """
         with self._lock:
             self._batch = None
             self._steps[name] = _Step(name, done, counts=Counter(counts or {}))
@@ -219,7 +255,7 @@ class StepDisplay(LineDisplay, Observer):
             self.show(self._latest.name, self._latest.done + 1, self._latest.total)
 
     def sampling(self, progress: SamplingProgress) -> None:
-        """Show how far a batch of responses is, in a terminal at once, elsewhere with the next line."""
+        """Show how far a batch is, in a terminal at once, elsewhere with the next line."""
         with self._lock:
             self._batch = None if progress.ended == progress.total else progress
             if sys.stderr.isatty():
@@ -228,12 +264,17 @@ class StepDisplay(LineDisplay, Observer):
     def show(self, name: str, done: int, total: int) -> None:
         """Set the progress of a step, begun if it is new; print a line if one is due."""
         with self._lock:
-            step = self._latest = self._steps.setdefault(name, _Step(name, done))
-            step.done, step.total = done, total
+            step = self._steps.setdefault(name, _Step(name, done))
+            step.done = done
+            step.total = total
+            self._latest = step
             self._draw(step)
 
     def _beat(self) -> None:
-        """Print the last progress again while nothing is reported, as when a step takes long over a batch."""
+        """Print the last progress again while nothing is reported.
+
+        So it is where a step takes long over a batch.
+        """
         while not self._is_over.wait(1.0):
             with self._lock:
                 if self._latest is not None:
@@ -242,16 +283,28 @@ class StepDisplay(LineDisplay, Observer):
     def _draw(self, step: _Step) -> None:
         if not step.total:
             return
-        is_whole, silence = step.done >= step.total, time.monotonic() - self._last_line
+        is_whole = step.done >= step.total
+        silence = time.monotonic() - self._last_line
         if not is_whole and self._draw_bar(step, silence):
             return
-        is_new = step.done != step.shown and (is_whole or silence >= _SECONDS_BETWEEN_LINES)
-        if is_new or (not is_whole and silence >= _MOST_SECONDS_OF_SILENCE):
-            step.shown, self._last_line = step.done, time.monotonic()
+        is_new = step.done != step.shown
+        if is_whole:
+            # An ended step has one line.
+            is_due = is_new
+        else:
+            is_due = is_new and silence >= _SECONDS_BETWEEN_LINES
+            is_due = is_due or silence >= _MOST_SECONDS_OF_SILENCE
+        if is_due:
+            step.shown = step.done
+            self._last_line = time.monotonic()
             self.note(f"{step.name}: {self._describe(step)}")
 
     def _draw_bar(self, step: _Step, silence: float) -> bool:
-        """Draw a step's bar if one is due; return whether this is a terminal, which has bars in place of lines."""
+        """Draw a step's bar if one is due.
+
+        Returns:
+            Whether this is a terminal, which has bars in place of lines.
+        """
         if self._is_muted:
             return False
         try:
@@ -275,17 +328,19 @@ class StepDisplay(LineDisplay, Observer):
             self._is_muted = True
 
     def _describe(self, step: _Step) -> str:
-        seconds, num_done, num_left = (
-            time.monotonic() - step.started,
-            step.done - step.first,
-            step.total - step.done,
-        )
-        knows_rate = num_done > 0 and num_left > 0
-        left = f"about {describe_seconds(seconds / num_done * num_left)} left" if knows_rate else ""
-        done = f"{step.done:,} of {step.total:,}{self._unit}"
-        batch = "" if self._batch is None else f"now {describe_sampling(self._batch)}"
-        parts = (done, describe_seconds(seconds), left, describe_counts(step.counts), batch)
-        return ", ".join(filter(None, parts))
+        """Return a step's progress as text: units, time, kinds, and the batch at hand."""
+        seconds = time.monotonic() - step.started
+        # Of what this command has done: the rate of earlier ones is unknown.
+        num_done = step.done - step.first
+        num_left = step.total - step.done
+        parts = [f"{step.done:,} of {step.total:,}{self._unit}", describe_seconds(seconds)]
+        if num_done > 0 and num_left > 0:
+            parts.append(f"about {describe_seconds(seconds / num_done * num_left)} left")
+        if step.counts:
+            parts.append(describe_counts(step.counts))
+        if self._batch is not None:
+            parts.append(f"now {describe_sampling(self._batch)}")
+        return ", ".join(parts)
 
 
 def describe_counts(counts: Mapping[str, int]) -> str:
@@ -297,9 +352,15 @@ def describe_seconds(seconds: float) -> str:
     """Return a duration as text, in seconds, minutes or hours."""
     if seconds < 120:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:,.1f} h"
+    if seconds < 7200:
+        return f"{seconds / 60:.0f} min"
+    return f"{seconds / 3600:,.1f} h"
 
 
 def printable(text: str) -> str:
-    """Return a text as one line without control characters; other runs of spaces, as in a table, are kept."""
-    return re.sub(" *\0[\0 ]*", " ", "".join(c if c.isprintable() else "\0" for c in text))
+    """Return a text as one line without control characters.
+
+    Other runs of spaces, as in a table, are kept.
+    """
+    marked = "".join(character if character.isprintable() else "\0" for character in text)
+    return re.sub(" *\0[\0 ]*", " ", marked)

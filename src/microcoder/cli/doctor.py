@@ -1,4 +1,4 @@
-"""`microcoder doctor`: this machine's isolation, speed and languages, and the sandbox's self-test."""
+"""`microcoder doctor`: this machine's isolation, speed and languages, and the self-test."""
 
 import json as json_module
 import os
@@ -22,7 +22,10 @@ from microcoder.judge.sandbox.protocol import LAYERS
 from microcoder.train.run.manifest import read_packages
 
 _DEFAULTS = SandboxFlags()
+"""The options where the command line names none."""
+
 _TRAINING = ("torch", "transformers", "trl", "peft", "vllm", "verl")
+"""Packages for training whose versions are shown."""
 
 
 def doctor(
@@ -34,92 +37,120 @@ def doctor(
     """
     require_linux()
     options.add_languages()
-    found = examine(options)
-    print(json_module.dumps(found) if json else "\n".join(describe(found)))
-    if not found["ok"]:
+    record = examine(options)
+    if json:
+        print(json_module.dumps(record))
+    else:
+        print("\n".join(describe(record)))
+    if not record["ok"]:
         sys.exit(1)
 
 
 def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
-    """Return versions, languages, isolation and self-test of this machine as JSON values; `ok` if all is well."""
+    """Return versions, languages, isolation and self-test of this machine as JSON values.
+
+    `ok` says whether all is well.
+    """
     versions = read_packages()
-    found: dict[str, Any] = {
+    languages = {}
+    for name, language in LANGUAGES.items():
+        problem = language.find_problem()
+        languages[name] = problem or language.find_compiler() or current_interpreter().executable
+    record: dict[str, Any] = {
         "microcoder": microcoder.__version__,
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "processors": count_processors(),
         "user": "root" if os.geteuid() == 0 else f"user id {os.geteuid()}",
-        "languages": {
-            name: language.find_problem()
-            or language.find_compiler()
-            or current_interpreter().executable
-            for name, language in LANGUAGES.items()
-        },
+        "languages": languages,
         "training": {name: versions.get(name) for name in _TRAINING},
     }
     try:
         with options.open(workers=1) as judge:
-            findings = run_probes(judge)
-            found |= {"isolation": judge.isolation.as_record(), "time_scale": judge.time_scale}
-            found["environment"] = judge.environment.as_record()
-            found["self_test"] = [
-                {"name": f.name, "ok": f.is_ok, "detail": f.detail} for f in findings
-            ]
-            found["ok"] = all(finding.is_ok for finding in findings)
+            results = run_probes(judge)
+            record["isolation"] = judge.isolation.as_record()
+            record["time_scale"] = judge.time_scale
+            record["environment"] = judge.environment.as_record()
     except EvaluatorFault as fault:
-        found |= {"ok": False, "fault": str(fault)}
-    return found
+        record["ok"] = False
+        record["fault"] = str(fault)
+        return record
+    self_test = []
+    for result in results:
+        self_test.append({"name": result.name, "ok": result.is_ok, "detail": result.detail})
+    record["self_test"] = self_test
+    record["ok"] = all(result.is_ok for result in results)
+    return record
 
 
-def describe(found: dict[str, Any]) -> list[str]:
+def describe(record: dict[str, Any]) -> list[str]:
     """Return the result of `examine` as lines of text."""
     lines = [
-        f"microcoder {found['microcoder']}, Python {found['python']}, {found['system']}, "
-        f"{found['processors']} processors, {found['user']}",
+        f"microcoder {record['microcoder']}, Python {record['python']}, {record['system']}, "
+        f"{record['processors']} processors, {record['user']}",
         "",
     ]
-    if "isolation" in found:
-        isolation = found["isolation"]
-        means = f": {DEGRADED_MEANS}" if isolation["level"] == "degraded" else ""
-        lines.append(f"isolation: {isolation['level']}{means}")
-        lines += [
-            f"  {'no ' if layer in isolation['missing'] else 'yes'}  {layer.replace('_', ' ')}"
-            + (f" ({isolation['missing'][layer]})" if layer in isolation["missing"] else "")
-            for layer in LAYERS
-        ]
+    if "isolation" in record:
+        lines += _describe_isolation(record["isolation"])
         lines.append(
-            f"CPU limits: x {found['time_scale']:g} (this machine against the reference, never below 1)"
+            f"CPU limits: x {record['time_scale']:g} (this machine against the reference, never "
+            "below 1)"
         )
     else:
-        lines.append(f"isolation: none. {found['fault']}")
+        lines.append(f"isolation: none. {record['fault']}")
     lines += ["", "languages:"]
-    lines += [f"  {name}: {where}" for name, where in found["languages"].items()]
-    if "environment" in found:
-        packages = found["environment"]["packages"]
-        pins, profile = (
-            ", ".join(packages["pins"]) or "none",
-            f"{packages['profile']} {packages['digest']}",
-        )
-        lines.append(f"packages programs may import: {pins} (profile {profile})")
-        lines += [f"  MISSING: {packages['missing']}"] if packages["missing"] else []
-        lines += [
-            f"call stack: {problem}" for problem in [found["environment"]["call_stack"]] if problem
-        ]
-    versions = [
-        f"{name} {version or 'not installed'}" for name, version in found["training"].items()
-    ]
+    lines += [f"  {name}: {place}" for name, place in record["languages"].items()]
+    if "environment" in record:
+        lines += _describe_environment(record["environment"])
+    versions = []
+    for name, version in record["training"].items():
+        versions.append(f"{name} {version or 'not installed'}")
     lines.append(f"training: {', '.join(versions)}")
     lines.append("")
-    for row in found.get("self_test", ()):
-        lines.append(
-            f"  ok    {row['name']}" if row["ok"] else f"  FAIL  {row['name']}: got {row['detail']}"
-        )
-    lines.append("all is well" if found["ok"] else "programs cannot be judged safely here")
+    for result in record.get("self_test", ()):
+        if result["ok"]:
+            lines.append(f"  ok    {result['name']}")
+        else:
+            lines.append(f"  FAIL  {result['name']}: got {result['detail']}")
+    lines.append("all is well" if record["ok"] else "programs cannot be judged safely here")
     return lines
 
 
+def _describe_isolation(isolation: dict[str, Any]) -> list[str]:
+    """Return lines on the sandbox: its level, and whether it has each layer."""
+    level = isolation["level"]
+    if level == "degraded":
+        level += f": {DEGRADED_MEANS}"
+    lines = [f"isolation: {level}"]
+    for layer in LAYERS:
+        name = layer.replace("_", " ")
+        if layer in isolation["missing"]:
+            lines.append(f"  no   {name} ({isolation['missing'][layer]})")
+        else:
+            lines.append(f"  yes  {name}")
+    return lines
+
+
+def _describe_environment(environment: dict[str, Any]) -> list[str]:
+    """Return lines on the packages that programs may import, and on their call stack."""
+    packages = environment["packages"]
+    pins = ", ".join(packages["pins"]) or "none"
+    profile = f"{packages['profile']} {packages['digest']}"
+    lines = [f"packages programs may import: {pins} (profile {profile})"]
+    if packages["missing"]:
+        lines.append(f"  MISSING: {packages['missing']}")
+    if environment["call_stack"]:
+        lines.append(f"call stack: {environment['call_stack']}")
+    return lines
+
+
+# ----- The self-test.
+
 _STOPPED = (Outcome.RUNTIME_ERROR, Outcome.PROCESS_LIMIT)
+"""Outcomes of a program that did what it may not do."""
+
 _ADD = "print(sum(map(int, input().split())))"
+"""A right program: it prints the sum of two numbers."""
 
 
 class SelfTest(NamedTuple):
@@ -160,7 +191,8 @@ PROBES = (
     SelfTest("the next program runs as ever", _ADD + "  # again", (Outcome.ACCEPTED,)),
     SelfTest(
         "C++ is compiled and runs",
-        "#include <iostream>\nint main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
+        "#include <iostream>\n"
+        "int main() { int a, b; std::cin >> a >> b; std::cout << a + b << std::endl; }",
         (Outcome.ACCEPTED,),
         "cpp",
     ),
@@ -168,11 +200,16 @@ PROBES = (
 
 
 def run_probes(judge: Judge) -> list[SelfTestResult]:
-    """Run every self-test whose language is available here, one after the other; return their results in order."""
-    found = []
+    """Run every self-test whose language is available here, one after the other.
+
+    Returns:
+        Their results in order.
+    """
+    results = []
     for probe in PROBES:
         if LANGUAGES[probe.language].find_problem():
             continue
+        # An endless program uses its limit up; the others may run on a slow machine.
         limit_seconds = 1.0 if Outcome.TIME_LIMIT in probe.allowed else 10.0
         problem = Problem(
             id="probe",
@@ -183,5 +220,5 @@ def run_probes(judge: Judge) -> list[SelfTestResult]:
         )
         (verdict,) = judge.judge([Program(probe.code, probe.language)], [problem])
         detail = f"{verdict.outcome}: {verdict.detail}".rstrip(": ")
-        found.append(SelfTestResult(probe.name, verdict.outcome in probe.allowed, detail))
-    return found
+        results.append(SelfTestResult(probe.name, verdict.outcome in probe.allowed, detail))
+    return results

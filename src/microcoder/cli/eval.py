@@ -44,12 +44,14 @@ def evaluate(
     """
     if not config and not overrides:
         raise ConfigError(
-            "nothing to evaluate; type: microcoder eval -c CONFIG.toml, or with --benchmark.path and --generation.model"
+            "nothing to evaluate; type: microcoder eval -c CONFIG.toml, or with --benchmark.path "
+            "and --generation.model"
         )
     changes = parse_overrides(overrides)
-    for key, value in (("format", form), ("columns", columns)):
-        if value:
-            changes[f"benchmark.{key}"] = value
+    if form:
+        changes["benchmark.format"] = form
+    if columns:
+        changes["benchmark.columns"] = columns
     resolved = load_config(EvalConfig, config, changes)
     # Pulls in what reads benchmarks, which `--help` does without.
     from microcoder.eval.evaluation import digest_config, plan_evaluation, run_evaluation
@@ -59,15 +61,16 @@ def evaluate(
     if dry_run:
         print_resolved(resolved.model_dump(mode="json"))
         plan = plan_evaluation(resolved, run_directory=target, observer=StepDisplay())
-        num_answers = len(plan.saved) or len(plan.questions) * resolved.sampling.num_samples
+        num_problems = len(plan.questions)
+        num_answers = len(plan.saved) or num_problems * resolved.sampling.num_samples
         print(
-            f"{len(plan.questions)} problems, {num_answers} answers; the evaluation would be written to {target}"
+            f"{num_problems} problems, {num_answers} answers; the evaluation would be written to "
+            f"{target}"
         )
         return
     with StepDisplay() as display:
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
-    print(
-        f"{render_results(results)}\n\nwritten to {target}; type `microcoder report {target}` to see this again"
-    )
+    print(f"{render_results(results)}\n")
+    print(f"written to {target}; type `microcoder report {target}` to see this again")

@@ -9,7 +9,7 @@ from collections import Counter
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
@@ -29,6 +29,7 @@ from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.train.metrics import share_reasons
 
 _DEFAULTS = JudgeFlags()
+"""The options where a command names none."""
 
 
 def judge(
@@ -47,39 +48,44 @@ def judge(
 ) -> None:
     """Judge the programs of a file; the same command resumes an interrupted run.
 
-    Two ways: `judge SUBMISSIONS -o VERDICTS`, and `judge --problems P --responses A` for a model's saved answers.
+    Two ways: `judge SUBMISSIONS -o VERDICTS`, and `judge --problems P --responses A` for a model's
+    saved answers.
 
     Parameters
     ----------
     input_path
-        Submissions (.jsonl or .jsonl.gz), one object per line: id, code, tests, and optionally language, fn_name,
-        language_version, time_limit_seconds, memory_limit_mib, checker.
+        Submissions (.jsonl or .jsonl.gz), one object per line: id, code, tests, and optionally
+        language, fn_name, language_version, time_limit_seconds, memory_limit_mib, checker.
     output
-        File for the verdicts, one line per submission, in the order of the input. With --responses, the folder of
-        answers, verdicts and report, which `microcoder view` shows; by default runs/judged-DIGEST.
+        File for the verdicts, one line per submission, in the order of the input. With --responses,
+        the folder of answers, verdicts and report, which `microcoder view` shows; by default
+        runs/judged-DIGEST.
     problems
-        Problems with their tests: rows of any format of docs/rows.md (JSON lines, JSON, Parquet), or a built corpus.
+        Problems with their tests: rows of any format of docs/rows.md (JSON lines, JSON, Parquet),
+        or a built corpus.
     responses
-        Answers to them, whole responses or programs: lines of {problem_id, response} or {problem_id, code}, or another
-        form of docs/evaluation.md.
+        Answers to them, whole responses or programs: lines of {problem_id, response} or
+        {problem_id, code}, or another form of docs/evaluation.md.
     form
-        Format of the rows in --problems, of docs/rows.md, or a reader of your own; by default told by their fields.
+        Format of the rows in --problems, of docs/rows.md, or a reader of your own; by default told
+        by their fields.
     columns
-        Columns of rows with names of their own: id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
+        Columns of rows with names of their own:
+        id=uid,statement=task.text,tests=cases,input=stdin,output=stdout.
     explain
-        Judge the submission of this id once more, and print what was decided about its time, and why;
-        nothing is written.
+        Judge the submission of this id once more, and print what was decided about its time, and
+        why; nothing is written.
     overwrite
         Discard what earlier runs wrote to this output.
     """
     if problems is not None or responses is not None:
-        given = {"a file of submissions": input_path, "--explain": explain}
-        if refused := next((name for name, value in given.items() if value), None):
+        if input_path or explain:
+            refused = "a file of submissions" if input_path else "--explain"
             raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
-        reading = {"format": form, "columns": columns}
-        _judge_responses(
-            problems, responses, output, options, reading, json=json, overwrite=overwrite
-        )
+        if problems is None or responses is None:
+            raise DataError("--problems and --responses go together; pass both")
+        saved = _SavedAnswers(problems, responses, form, columns)
+        _judge_answers(saved, output, options, json=json, overwrite=overwrite)
         return
     if form or columns:
         raise DataError(
@@ -87,20 +93,44 @@ def judge(
         )
     if input_path is None:
         raise DataError(
-            "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: microcoder judge "
-            "--problems PROBLEMS.jsonl --responses ANSWERS.jsonl"
+            "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: "
+            "microcoder judge --problems PROBLEMS.jsonl --responses ANSWERS.jsonl"
         )
     options.add_languages()
     submissions = read_submissions(input_path)
     if explain:
         _explain(submissions, explain, options.read())
         return
+    # Before a judge is started, which takes a while.
+    target = _check_output(output, input_path)
+    verdicts = VerdictFile(target, origin=_describe_origin(input_path, options, submissions))
+    if overwrite:
+        verdicts.delete()
+    summary = _judge_submissions(submissions, verdicts, options)
+    if json:
+        print(json_module.dumps({"output": str(target), **summary}))
+    else:
+        _print_summary(target, summary)
+
+
+# ----- A file of submissions.
+
+
+def _check_output(output: Path | None, input_path: Path) -> Path:
+    """Return the file of verdicts; DataError if it cannot be one."""
     if output is None:
         raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
     if output.is_dir():
         raise DataError(f"{output} is a folder; choose a file with -o")
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
+    return output
+
+
+def _describe_origin(
+    input_path: Path, options: JudgeFlags, submissions: list[Submission]
+) -> dict[str, str]:
+    """Return what verdicts hang on: a file of them is resumed only by the same."""
     origin = {
         "input": digest_input(input_path),
         "stop rule": options.stop,
@@ -111,53 +141,71 @@ def judge(
     }
     if options.build_seconds is not None:
         origin["build seconds"] = f"{options.build_seconds:g}"
-    verdicts = VerdictFile(output, origin=origin)
-    if overwrite:
-        verdicts.delete()
+    return origin
+
+
+def _judge_submissions(
+    submissions: list[Submission], verdicts: VerdictFile, options: JudgeFlags
+) -> dict[str, Any]:
+    """Judge the submissions without a verdict; return a summary of all."""
     started = time.monotonic()
     with verdicts:
         num_found = len(verdicts.done)
-        todo = [submission for submission in submissions if submission.id not in verdicts.done]
-        if todo:
+        missing = [submission for submission in submissions if submission.id not in verdicts.done]
+        if missing:
             with options.open() as judging:
-                held = {**judging.isolation.as_record(), "time_scale": judging.time_scale}
-                verdicts.note_isolation({**held, "environment": judging.environment.as_record()})
-                lacks = describe_lacks(judging)
-                text = f"sandbox is {judging.isolation.level}" + (
-                    f"; missing: {lacks}" if lacks else ""
-                )
-                if judging.time_scale != 1:
-                    text += f"; CPU limits are multiplied by {judging.time_scale:g}"
-                print(f"microcoder: {text}", file=sys.stderr)
-                _judge_all(judging, todo, verdicts, num_total=len(submissions))
+                _note_sandbox(judging, verdicts)
+                _judge_all(judging, missing, verdicts, num_total=len(submissions))
         summary = _summarise(verdicts, num_found, time.monotonic() - started)
         done = verdicts.done
-        judged = [
-            Judged(one.code, done[one.id]["verdict"]) for one in submissions if one.id in done
-        ]
+        judged = []
+        for submission in submissions:
+            if submission.id in done:
+                judged.append(Judged(submission.code, done[submission.id]["verdict"]))
         summary["suspicions"] = find_suspicions(judged)
-        if todo or not output.exists():
+        # A file that is complete keeps its time and its summary.
+        if missing or not verdicts.path.exists():
             verdicts.finish([submission.id for submission in submissions], summary)
-    if json:
-        print(json_module.dumps({"output": str(output), **summary}))
-    else:
-        _print_summary(output, summary)
+    return summary
 
 
-def _judge_responses(
-    problems: Path | None,
-    responses: Path | None,
-    output: Path | None,
-    options: JudgeFlags,
-    reading: dict[str, Any],
-    *,
-    json: bool,
-    overwrite: bool,
+def _note_sandbox(judging: Judge, verdicts: VerdictFile) -> None:
+    """Record the sandbox beside the verdicts, and say what it is."""
+    verdicts.note_isolation(
+        {
+            **judging.isolation.as_record(),
+            "time_scale": judging.time_scale,
+            "environment": judging.environment.as_record(),
+        }
+    )
+    text = f"sandbox is {judging.isolation.level}"
+    lacks = describe_lacks(judging)
+    if lacks:
+        text += f"; missing: {lacks}"
+    if judging.time_scale != 1:
+        text += f"; CPU limits are multiplied by {judging.time_scale:g}"
+    print(f"microcoder: {text}", file=sys.stderr)
+
+
+# ----- Saved answers.
+
+
+class _SavedAnswers(NamedTuple):
+    """Files of problems and of answers to them, and how the problems' rows are read."""
+
+    problems: Path
+    responses: Path
+    form: str | None
+    columns: str
+
+
+def _judge_answers(
+    saved: _SavedAnswers, output: Path | None, options: JudgeFlags, *, json: bool, overwrite: bool
 ) -> None:
-    """Judge saved answers by an evaluation (`run_evaluation`) with the file as its generation; print the results."""
-    if problems is None or responses is None:
-        raise DataError("--problems and --responses go together; pass both")
+    """Judge saved answers by an evaluation with the file as its generation; print the results."""
+    # For its errors: an option of the sandbox may be wrong.
     options.read()
+    # An evaluation has no keys for these.
     for name in ("time_scale", "checker_seconds", "build_seconds"):
         if getattr(options, name) != getattr(_DEFAULTS, name):
             raise DataError(
@@ -173,12 +221,15 @@ def _judge_responses(
 
     judging = {name: getattr(options, name) for name in SandboxConfig.model_fields}
     config = EvalConfig(
-        benchmark=ProblemFile(kind="problems", path=problems, **reading),
-        generation=GenerationFile(kind="file", path=responses, allow_missing=True),
+        benchmark=ProblemFile(
+            kind="problems", path=saved.problems, format=saved.form, columns=saved.columns
+        ),
+        generation=GenerationFile(kind="file", path=saved.responses, allow_missing=True),
         judging=SandboxConfig(**judging),
     )
     # A folder for each content of the files: who mends an answer or a test types the same command.
-    contents = [digest_input(path) for path in (problems, responses) if path.is_file()]
+    paths = (saved.problems, saved.responses)
+    contents = [digest_input(path) for path in paths if path.is_file()]
     digest = sha256("".join([digest_config(config), *contents]).encode()).hexdigest()[:16]
     folder = output or Path("runs") / f"judged-{digest}"
     if overwrite and folder.exists():
@@ -191,18 +242,24 @@ def _judge_responses(
     if json:
         print(json_module.dumps({"output": str(folder), **results}))
     else:
-        needs = "" if find_spec("pyarrow") else f"{how_to_install('insights')}, then "
-        print(
-            f"{render_results(results)}\n\nwritten to {folder}; to read the answers: {needs}microcoder view {folder}"
-        )
+        command = f"microcoder view {folder}"
+        if not find_spec("pyarrow"):
+            command = f"{how_to_install('insights')}, then {command}"
+        print(f"{render_results(results)}\n")
+        print(f"written to {folder}; to read the answers: {command}")
+
+
+# ----- One submission, explained.
 
 
 def _explain(submissions: list[Submission], name: str, options: JudgeOptions) -> None:
     """Judge one submission and print what was decided about the time of each test."""
-    chosen = next((one for one in submissions if one.id == name), None)
-    if chosen is None:
+    # The first counts where several have one id.
+    by_id = {submission.id: submission for submission in reversed(submissions)}
+    if name not in by_id:
         known = ", ".join(submission.id for submission in submissions[:3])
         raise DataError(f"--explain {name}: no submission has this id; the first ones are {known}")
+    chosen = by_id[name]
     with contextlib.closing(Session(Sandboxes(options))) as session:
         session.open()
         scale = options.time_scale or session.sandboxes.measure_time_scale()
@@ -211,83 +268,93 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
         )
         verdict = session.judge(chosen.program, prepared)
     print(
-        f"limit {chosen.time_limit_seconds:g} s, on this machine {prepared.limits.cpu_seconds:.2f} s of CPU time "
-        f"(factor {scale:g}), at most {prepared.limits.wall_seconds:.2f} s of wall time"
+        f"limit {chosen.time_limit_seconds:g} s, on this machine "
+        f"{prepared.limits.cpu_seconds:.2f} s of CPU time (factor {scale:g}), at most "
+        f"{prepared.limits.wall_seconds:.2f} s of wall time"
     )
     for number, test in enumerate(verdict.tests, 1):
-        said = [reason for place, reason in session.explained if place == number]
-        said += [
-            f"a run that did not count, {run.reason.value}"
-            for run in verdict.uncounted
-            if run.test == number
-        ]
-        used = f"cpu {test.cpu_seconds:.2f} s, wall {test.wall_seconds:.2f} s"
-        said.append(f"{test.verdict.value}, {used}{test.detail and f'; {test.detail}'}")
-        print("\n".join(f"test {number}: {line}" for line in said))
+        lines = [reason for of_test, reason in session.explained if of_test == number]
+        for run in verdict.uncounted:
+            if run.test == number:
+                lines.append(f"a run that did not count, {run.reason.value}")
+        outcome = f"{test.verdict.value}, cpu {test.cpu_seconds:.2f} s"
+        outcome += f", wall {test.wall_seconds:.2f} s"
+        if test.detail:
+            outcome += f"; {test.detail}"
+        lines.append(outcome)
+        print("\n".join(f"test {number}: {line}" for line in lines))
     print(f"{name}: {verdict.outcome.value} {verdict.detail}".rstrip())
 
 
+# ----- Judging, and its summary.
+
+
 def _judge_all(
-    judging: Judge, todo: list[Submission], verdicts: VerdictFile, *, num_total: int
+    judging: Judge, missing: list[Submission], verdicts: VerdictFile, *, num_total: int
 ) -> None:
+    """Judge submissions and add each verdict to the file as it comes."""
     counts = Counter(row["verdict"] for row in verdicts.done.values())
     with StepDisplay() as display:
         display.phase("judging", done=counts.total(), total=num_total, counts=counts)
 
         def keep(index: int, verdict: Verdict) -> None:
-            verdicts.add(todo[index].id, verdict)
+            verdicts.add(missing[index].id, verdict)
             display.advance(verdict.outcome.value)
 
-        judging.judge([submission.program for submission in todo], todo, on_verdict=keep)
+        judging.judge([submission.program for submission in missing], missing, on_verdict=keep)
 
 
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:
+    """Return counts of a file of verdicts, of which `num_found` were there before."""
     rows = list(verdicts.done.values())
     counts = Counter(row["verdict"] for row in rows)
-    failed = [
-        next((test for test in row["tests"] if test["verdict"] != Outcome.ACCEPTED), {})
-        for row in rows
-    ]
-    accepted = [row for row in rows if row["verdict"] == Outcome.ACCEPTED]
-    uncounted = share_reasons(
-        {run["reason"] for run in row.get("uncounted", ())} for row in accepted
-    )
+    reasons = []
+    for row in rows:
+        if row["verdict"] == Outcome.ACCEPTED:
+            reasons.append({run["reason"] for run in row.get("uncounted", ())})
+    uncounted = share_reasons(reasons)
     return {
         "num_submissions": len(rows),
         "num_judged": len(rows) - num_found,
         "verdicts": {
             outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]
         },
-        "checker_crashes": sum(test.get("method") == CHECKER_CRASHED for test in failed),
+        "checker_crashes": sum(map(_has_crashed_checker, rows)),
         "uncounted": {reason: round(share, 6) for reason, share in uncounted.items()},
         "seconds": round(seconds, 3),
         "isolation": verdicts.isolation,
     }
 
 
+def _has_crashed_checker(row: dict[str, Any]) -> bool:
+    """Whether the first failed test of a verdict crashed the problem's checker."""
+    for test in row["tests"]:
+        if test["verdict"] != Outcome.ACCEPTED:
+            return test.get("method") == CHECKER_CRASHED
+    return False
+
+
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
+    counts = describe_counts(summary["verdicts"]) or "nothing yet"
     if not summary["num_judged"]:
-        print(
-            f"{output} was already complete: {describe_counts(summary['verdicts']) or 'nothing yet'}"
-        )
+        print(f"{output} was already complete: {counts}")
         return
-    print(
-        f"{output}: {describe_counts(summary['verdicts']) or 'nothing yet'}, {summary['seconds']:.1f} s"
-    )
+    print(f"{output}: {counts}, {summary['seconds']:.1f} s")
     if summary["uncounted"]:
-        shares = ", ".join(
-            f"{reason} {share:.2%}" for reason, share in summary["uncounted"].items()
-        )
+        uncounted = summary["uncounted"].items()
+        shares = ", ".join(f"{reason} {share:.2%}" for reason, share in uncounted)
         print(f"accepted programs with a run of a test that did not count: {shares}")
-    warnings = [f"suspicious: {line}" for line in summary["suspicions"]]
-    if num_faults := summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0):
+    warnings = [f"suspicious: {suspicion}" for suspicion in summary["suspicions"]]
+    num_faults = summary["verdicts"].get(Outcome.SANDBOX_FAULT, 0)
+    if num_faults:
         warnings.append(
             f"{num_faults} submissions have no verdict because the sandbox failed; "
             "type the same command again to judge only these"
         )
-    if crashes := summary["checker_crashes"]:
+    if summary["checker_crashes"]:
         warnings.append(
-            f"{crashes} wrong answers crashed the problem's checker, which accepts the reference answer"
+            f"{summary['checker_crashes']} wrong answers crashed the problem's checker, which "
+            "accepts the reference answer"
         )
-    for line in warnings:
-        print(f"microcoder: {line}", file=sys.stderr)
+    for warning in warnings:
+        print(f"microcoder: {warning}", file=sys.stderr)

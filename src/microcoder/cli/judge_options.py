@@ -17,7 +17,8 @@ class SandboxFlags:
     """Options of the sandbox that programs run in: packages, languages, isolation."""
 
     packages: str = STANDARD
-    """Packages that programs may import: standard, atcoder, none, or the path of a file of pinned packages."""
+    """Packages that programs may import: standard, atcoder, none, or the path of a file of pinned
+    packages."""
     languages: tuple[Path, ...] = ()
     """Your own language files (docs/languages.md)."""
     unsafe: Flag = False
@@ -25,12 +26,9 @@ class SandboxFlags:
 
     def read(self, **further: Any) -> JudgeOptions:
         """Return these options but the languages, and further ones, as `JudgeOptions`."""
-        mine = {
-            field.name: getattr(self, field.name)
-            for field in fields(self)
-            if field.name != "languages"
-        }
-        return JudgeOptions.read({**mine, **further})
+        options = {field.name: getattr(self, field.name) for field in fields(self)}
+        del options["languages"]
+        return JudgeOptions.read({**options, **further})
 
     def open(self, **further: Any) -> Judge:
         """Return a judge with these and further options."""
@@ -49,21 +47,28 @@ class JudgeFlags(SandboxFlags):
     workers: int | None = None
     """Programs judged in parallel; by default one per processor."""
     nice: int = 0
-    """Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy process, a program
-    gets half of a core at 0, a tenth at 10, a seventieth at 19."""
+    """Niceness of the judged programs, 0 to 19; never less than this command's own. Beside one busy
+    process, a program gets half of a core at 0, a tenth at 10, a seventieth at 19."""
     stop: StopRule = "first_limit"
-    """When to skip a program's remaining tests: after its first failure, after a test that hit a limit, or never."""
+    """When to skip a program's remaining tests: after its first failure, after a test that hit a
+    limit, or never."""
     time_scale: float | None = None
-    """Factor on all CPU limits; by default measured on this machine, then at least 1 (see `microcoder doctor`)."""
+    """Factor on all CPU limits; by default measured on this machine, then at least 1 (see
+    `microcoder doctor`)."""
     batch_tests: bool = True
-    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md)."""
+    """Run several tests of a program in one process if none can affect the next
+    (docs/sandbox.md)."""
     checker_seconds: float = CHECKER_SECONDS
     """CPU time that a problem's checker program may take for a test."""
     build_seconds: float | None = None
-    """CPU time that a compiler may take; by default what the language's file says, 10 for those of the package."""
+    """CPU time that a compiler may take; by default what the language's file says, 10 for those of
+    the package."""
 
 
 def describe_lacks(judge: Judge) -> str:
-    """Return what the sandbox lacks on this machine and what that means; empty if it lacks nothing."""
+    """Return what the sandbox lacks on this machine and what that means.
+
+    It is empty if it lacks nothing.
+    """
     missing = judge.isolation.describe_missing()
     return f"{missing}: {DEGRADED_MEANS}" if judge.isolation.level == "degraded" else missing

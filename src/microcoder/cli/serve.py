@@ -21,7 +21,12 @@ from microcoder.judge.serve.settings import ServiceSettings, read_tokens
 
 _CACHE_SIZE = 2048
 """Number of verdicts kept, for programs that are sent again."""
-_DEFAULTS, _LIMITS = JudgeFlags(), ServiceSettings()
+
+_DEFAULTS = JudgeFlags()
+"""The judge's options where the command line names none."""
+
+_LIMITS = ServiceSettings()
+"""The service's limits where the command line names none."""
 
 
 def serve(
@@ -39,8 +44,8 @@ def serve(
 ) -> None:
     """Judge programs over HTTP. See docs/serving.md.
 
-    On SIGTERM or Ctrl-C it accepts no new requests, finishes those it has accepted, and answers 503 to what is left
-    after the grace period.
+    On SIGTERM or Ctrl-C it accepts no new requests, finishes those it has accepted, and answers 503
+    to what is left after the grace period.
 
     Parameters
     ----------
@@ -69,31 +74,30 @@ def serve(
     tokens = read_tokens(token_file) if token_file else frozenset()
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(
-            f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network you trust"
+            f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network "
+            "you trust"
         )
     tls = _read_tls(tls_cert, tls_key)
+    scheme = "https" if tls else "http"
     options.add_languages()
     for name in require:
-        if problem := find_language(name).find_problem():
+        problem = find_language(name).find_problem()
+        if problem:
             raise ConfigError(f"--require {name}: {problem}")
     with options.open(cache_size=_CACHE_SIZE) as judge:
-        failed = (
-            [finding for finding in run_probes(judge) if not finding.is_ok] if self_test else []
-        )
-        if failed:
-            found = "; ".join(f"{finding.name}: got {finding.detail}" for finding in failed)
-            raise EvaluatorFault(
-                f"the self-test failed: {found}; type `microcoder doctor` to see more"
-            )
+        if self_test:
+            _check_judge(judge)
+
+        def announce(bound: int) -> None:
+            _announce(judge, f"{scheme}://{host}:{bound}", num_tokens=len(tokens))
+
         server = JudgeServer(
             Service(judge, limits),
             tokens=tokens,
             host=host,
             port=port,
             tls=tls,
-            on_start=lambda bound: _announce(
-                judge, f"{'https' if tls else 'http'}://{host}:{bound}", num_tokens=len(tokens)
-            ),
+            on_start=announce,
         )
         server.run()
     if not server.started:
@@ -101,7 +105,18 @@ def serve(
     print("microcoder: the service has ended", file=sys.stderr)
 
 
+def _check_judge(judge: Judge) -> None:
+    """Raise EvaluatorFault if a program with a known verdict gets another one."""
+    failed = [result for result in run_probes(judge) if not result.is_ok]
+    if failed:
+        verdicts = "; ".join(f"{result.name}: got {result.detail}" for result in failed)
+        raise EvaluatorFault(
+            f"the self-test failed: {verdicts}; type `microcoder doctor` to see more"
+        )
+
+
 def _check_port(host: str, port: int) -> None:
+    """Raise ConfigError if the port is taken, before a judge is started."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.create_server(address[:2], family=family):
@@ -121,8 +136,8 @@ def _read_tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
     except (OSError, ValueError) as error:
         raise ConfigError(
-            f"--tls-cert {cert}, --tls-key {key} cannot be used ({error}); give the paths of a PEM certificate chain "
-            "and of its own key, without a passphrase"
+            f"--tls-cert {cert}, --tls-key {key} cannot be used ({error}); give the paths of a "
+            "PEM certificate chain and of its own key, without a passphrase"
         ) from None
     return cert, key
 
@@ -136,12 +151,16 @@ def _is_local(host: str) -> bool:
 
 def _announce(judge: Judge, url: str, *, num_tokens: int) -> None:
     languages = [name for name, language in LANGUAGES.items() if not language.find_problem()]
-    print(
-        f"microcoder: serving on {url}, {judge.workers} workers, isolation {judge.isolation.level}, "
-        f"CPU limits x {judge.time_scale:g}, languages {', '.join(languages)}, {judge.environment.identity}, "
-        + (f"{num_tokens} tokens" if num_tokens else "no token needed"),
-        file=sys.stderr,
-        flush=True,
-    )
-    if lacks := describe_lacks(judge):
+    facts = [
+        f"serving on {url}",
+        f"{judge.workers} workers",
+        f"isolation {judge.isolation.level}",
+        f"CPU limits x {judge.time_scale:g}",
+        f"languages {', '.join(languages)}",
+        judge.environment.identity,
+        f"{num_tokens} tokens" if num_tokens else "no token needed",
+    ]
+    print(f"microcoder: {', '.join(facts)}", file=sys.stderr, flush=True)
+    lacks = describe_lacks(judge)
+    if lacks:
         print(f"microcoder: not enforced: {lacks}", file=sys.stderr, flush=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
     from microcoder.lab.studies.work import Work
 
 _NAME = "A study file, or a name (or a part of one) in studies/."
+"""What `--help` says of the name."""
+
 Name = Annotated[str | None, Parameter(show_default=False, help=_NAME)]
+"""Type of the parameter that names a study."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,9 +39,11 @@ class Chosen:
     scale: str = "micro"
     """Scale of the study's file, such as qwen3-4b."""
     seeds_from: int = 0
-    """Number to add to every seed, also that of a tiny model's warm start, to repeat a study elsewhere."""
+    """Number to add to every seed, also that of a tiny model's warm start, to repeat a study
+    elsewhere."""
     runs: Path = Path("runs/studies")
-    """Folder of all studies' runs; for a report also the records that another one wrote, `NAME-records.tar.xz`."""
+    """Folder of all studies' runs; for a report also the records that another one wrote,
+    `NAME-records.tar.xz`."""
 
     @property
     def size(self) -> str:
@@ -47,7 +52,10 @@ class Chosen:
 
 
 _DEFAULTS = Chosen()
+"""The choice where the command line makes none."""
+
 Choice = Annotated[Chosen, Parameter(name="*")]
+"""Type of the parameter that takes these options."""
 
 
 def study(
@@ -64,30 +72,36 @@ def study(
 ) -> None:
     """Run controlled experiments and test the paper's claims with them.
 
-    Does the missing runs of a study, several in parallel; the same command resumes an interrupted study. With --report
-    it tests the claims with the finished runs: one page per study, and an index of all claims.
+    Does the missing runs of a study, several in parallel; the same command resumes an interrupted
+    study. With --report it tests the claims with the finished runs: one page per study, and an
+    index of all claims.
 
     Parameters
     ----------
     jobs
         Runs in parallel; by default one per core.
     dry_run
-        Print each claim's design and expected interval and the runs, at a model's scale as commands, and stop.
+        Print each claim's design and expected interval and the runs, at a model's scale as
+        commands, and stop.
     report
         Write the pages of the finished runs; nothing is run.
     output
-        With --report: folder of the pages and figures, by default docs/insights; with --all also of the index.
+        With --report: folder of the pages and figures, by default docs/insights; with --all also of
+        the index.
     code
-        With --report: code digest of the runs to use (a folder in `runs`, whose `runs.json` says which run is
-        which); by default that of the installed code.
+        With --report: code digest of the runs to use (a folder in `runs`, whose `runs.json` says
+        which run is which); by default that of the installed code.
     json
         Print one JSON object instead of text; with --report the results, and no page is written.
     """
-    idle = {"--jobs": jobs, "--dry-run": dry_run} if report else {"-o": output, "--code": code}
-    if flag := next((flag for flag, value in idle.items() if value), None):
-        raise ConfigError(
-            f"{flag} does nothing {'with' if report else 'without'} --report; leave one of them out"
-        )
+    if report:
+        idle = {"--jobs": jobs, "--dry-run": dry_run}
+    else:
+        idle = {"-o": output, "--code": code}
+    for flag, value in idle.items():
+        if value:
+            how = "with" if report else "without"
+            raise ConfigError(f"{flag} does nothing {how} --report; leave one of them out")
     if report:
         _report(name, chosen, output or Path("docs/insights"), code, json=json)
     else:
@@ -95,23 +109,25 @@ def study(
 
 
 def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, json: bool) -> None:
+    """Do the missing work of the chosen studies, or only describe it."""
     from microcoder.lab.studies.design import MICRO, QUICK
     from microcoder.lab.studies.work import distinct_work, plan_work, write_catalogue
-    from microcoder.lab.studies.workers import default_jobs, do_work, missing_work
+    from microcoder.lab.studies.workers import default_jobs, missing_work
 
-    if chosen.size not in (MICRO, QUICK) and not dry_run:
+    scale = chosen.size
+    if scale not in (MICRO, QUICK) and not dry_run:
         raise ConfigError(
-            f"runs at {chosen.size} need a machine each; add --dry-run to print their commands"
+            f"runs at {scale} need a machine each; add --dry-run to print their commands"
         )
-    studies, scale, jobs = _choose(name, chosen.all), chosen.size, jobs or default_jobs()
-    planned = [
-        work
-        for study in studies
-        for work in plan_work(study, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
-    ]
+    studies = _choose(name, chosen.all)
+    jobs = jobs or default_jobs()
+    planned: list[Work] = []
+    for study in studies:
+        planned += plan_work(study, scale=scale, root=chosen.runs, seeds_from=chosen.seeds_from)
     works = distinct_work(planned)
-    missing, num_left = missing_work(works), sum(not work.is_finished for work in works)
-    summary = {
+    missing = missing_work(works)
+    num_left = sum(not work.is_finished for work in works)
+    summary: dict[str, Any] = {
         "num_studies": len(studies),
         "num_planned": len(works),
         "num_finished": len(works) - num_left,
@@ -119,20 +135,38 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         "jobs": jobs,
     }
     if not json:
-        for line in _describe(studies, planned, scale) if dry_run else ():
-            print(line)
+        if dry_run:
+            for line in _describe(studies, planned, scale):
+                print(line)
         print(
             f"{len(works)} distinct runs and measurements of {len(studies)} studies; "
             f"{summary['num_finished']} finished; {num_left} to do, {jobs} in parallel",
             flush=True,
         )
-    if dry_run or not missing:
-        if json:
-            print(json_module.dumps(summary, indent=2))
-        return
-    require_training()
-    write_catalogue(planned)
-    command = ["microcoder", "study", *([name] if name else ["--all"]), "--scale", scale]
+    failed: dict[str, str] = {}
+    if missing and not dry_run:
+        require_training()
+        # Before the runs: an interrupted study's catalogue names its runs, too.
+        write_catalogue(planned)
+        command = ["microcoder", "study", name or "--all", "--scale", scale]
+        failed = _do(works, jobs, num_left, logs=chosen.runs / "logs", command=command)
+        summary["num_finished"] = sum(work.is_finished for work in works)
+        summary["failed"] = sorted(failed)
+    if json:
+        print(json_module.dumps(summary, indent=2))
+    if failed:
+        reasons = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
+        raise TrainingError(
+            f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}"
+        )
+
+
+def _do(
+    works: Sequence[Work], jobs: int, num_left: int, *, logs: Path, command: list[str]
+) -> dict[str, str]:
+    """Do work and show its progress; return the reasons of failures by the work's label."""
+    from microcoder.lab.studies.workers import do_work
+
     ended: list[Work] = []
     with StepDisplay(unit="runs and measurements") as display:
 
@@ -142,18 +176,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
             display.show("done", len(ended), num_left)
 
         display.show("done", 0, num_left)
-        failed = do_work(works, jobs=jobs, logs=chosen.runs / "logs", on_end=end, command=command)
-    if json:
-        summary |= {
-            "num_finished": sum(work.is_finished for work in works),
-            "failed": sorted(failed),
-        }
-        print(json_module.dumps(summary, indent=2))
-    if failed:
-        reasons = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
-        raise TrainingError(
-            f"{len(failed)} runs failed; type the same command to retry them:\n{reasons}"
-        )
+        return do_work(works, jobs=jobs, logs=logs, on_end=end, command=command)
 
 
 def _report(
@@ -165,9 +188,20 @@ def _report(
     json: bool,
     records: Path | None = None,
 ) -> None:
+    """Test the claims of the chosen studies with the finished runs, and write their pages.
+
+    Args:
+        name: of a study; None: all studies.
+        chosen: scale, seeds and folder of runs, or file of records.
+        output: folder of the pages.
+        code: code digest of the runs; None: that of the installed code.
+        json: whether the results are printed, and no page is written.
+        records: file of records that the runs were unpacked from.
+    """
     from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
-    from microcoder.lab.studies.pages import describe_claim, write_study_report
+    from microcoder.lab.studies.pages import write_study_report
+    from microcoder.lab.studies.sentences import describe_claim
     from microcoder.lab.studies.work import SUFFIX, unpacked
 
     _require_insights()
@@ -183,68 +217,82 @@ def _report(
             )
         return
     studies = _choose(name, chosen.all)
-    # A claim is judged among all of them, also if one study alone is reported.
-    family = studies if name is None or Path(name).suffix == ".toml" else find_studies(None)
+    family = studies
+    if name is not None and Path(name).suffix != ".toml":
+        # A claim is judged among all of them, also if one study alone is reported.
+        family = find_studies(None)
     names = {study.name for study in studies}
-    found = judge_studies(
+    judged_family = judge_studies(
         family, scale=chosen.size, root=chosen.runs, code=code, seeds_from=chosen.seeds_from
     )
-    judged = [one for one in found if one.study.name in names]
+    judged = [result for result in judged_family if result.study.name in names]
     if json:
         print(json_module.dumps(as_records(judged), indent=2))
-    else:
-        page = write_study_report(judged, output=output, has_index=name is None, records=records)
-        for one in judged:
-            for result in one.claims:
-                print(f"{result.claim.id:<4}{describe_claim(result, one.study)}")
-        print(page)
+        return
+    page = write_study_report(judged, output=output, has_index=name is None, records=records)
+    for judged_study in judged:
+        for result in judged_study.claims:
+            print(f"{result.claim.id:<4}{describe_claim(result, judged_study.study)}")
+    print(page)
 
 
 def _require_insights() -> None:
+    """Import what reports need, so that a missing package ends the command before it begins."""
     for package in ("scipy", "matplotlib", "pyarrow"):
         import_module(package)
 
 
 def _describe(studies: Sequence[Study], planned: Sequence[Work], scale: str) -> Iterator[str]:
-    from microcoder.lab.studies.contrasts import count_draws
+    """Yield lines on what a dry run plans: each claim's design, and the runs or their commands."""
     from microcoder.lab.studies.design import MICRO, QUICK
-    from microcoder.lab.studies.pages import describe_expectation
     from microcoder.lab.studies.work import distinct_work
 
     _require_insights()
     is_tiny = scale in (MICRO, QUICK)
-    for study in studies if is_tiny else ():
-        draws = count_draws([work for work in planned if work.study == study.name])
-        for claim in study.claims:
-            yield f"{claim.id} ({claim.family}, {study.name}): {claim.short}\n  {claim.design}"
-            if claim.primary:
-                yield f"  {study.describe(claim.primary)}."
-            yield f"  {describe_expectation(claim, study, scale=scale, draws=draws)}\n"
-    of_name = {study.name: study for study in studies}
+    if is_tiny:
+        for study in studies:
+            yield from _describe_claims(study, planned, scale)
+    by_name = {study.name: study for study in studies}
     for work in distinct_work(planned):
         if is_tiny or work.measurement:
-            yield f"{'finished' if work.is_finished else 'missing '}  {work.folder}  {work.label}"
+            state = "finished" if work.is_finished else "missing "
+            yield f"{state}  {work.folder}  {work.label}"
         else:
-            yield _command(of_name[work.study], work, scale)
+            yield _command(by_name[work.study], work, scale)
+
+
+def _describe_claims(study: Study, planned: Sequence[Work], scale: str) -> Iterator[str]:
+    from microcoder.lab.studies.contrasts import count_draws
+    from microcoder.lab.studies.sentences import describe_expectation
+
+    draws = count_draws([work for work in planned if work.study == study.name])
+    for claim in study.claims:
+        yield f"{claim.id} ({claim.family}, {study.name}): {claim.short}\n  {claim.design}"
+        if claim.primary:
+            yield f"  {study.describe(claim.primary)}."
+        yield f"  {describe_expectation(claim, study, scale=scale, draws=draws)}\n"
 
 
 def _command(study: Study, work: Work, scale: str) -> str:
-    """Return the `microcoder train` command that starts or resumes one run, for a machine with the model's GPUs."""
+    """Return the `microcoder train` command that starts or resumes one run.
+
+    It is for a machine with the model's GPUs.
+    """
     from microcoder.lab.studies.work import fill_seed, level_keys
 
-    keys = {
-        **study.set,
-        **study.at_scale(scale).set,
-        **level_keys(study, scale=scale, level=work.name),
-    }
+    chosen = study.at_scale(scale)
+    keys = study.set | chosen.set | level_keys(study, scale=scale, level=work.name)
     keys = json_module.loads(fill_seed(json_module.dumps(keys), work.seed))
-    words = ["microcoder", "train", "-c", str(study.path.parent / study.at_scale(scale).baseline)]
-    for key, value in {**keys, "seed": work.seed}.items():
-        words += [f"--{key}", value if isinstance(value, str) else json_module.dumps(value)]
+    keys["seed"] = work.seed
+    words = ["microcoder", "train", "-c", str(study.path.parent / chosen.baseline)]
+    for key, value in keys.items():
+        words.append(f"--{key}")
+        words.append(value if isinstance(value, str) else json_module.dumps(value))
     return shlex.join([*words, "--run-dir", str(work.folder)])
 
 
 def _choose(name: str | None, everything: bool) -> list[Study]:
+    """Return the named study, or all of them; ConfigError unless it is exactly one of these."""
     from microcoder.lab.studies.design import find_studies
 
     if (name is None) != everything:

@@ -1,4 +1,4 @@
-"""`microcoder train`: train a model by a recipe. `microcoder init`: write one for one's own model and problems."""
+"""`microcoder train`: train a model by a recipe. `microcoder init`: write a recipe."""
 
 from __future__ import annotations
 
@@ -58,15 +58,18 @@ def train(
     Parameters
     ----------
     run_dir
-        Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c dapo.
+        Output folder; by default runs/ and the recipes' names: runs/micro-dapo for -c micro -c
+        dapo.
     dry_run
-        Print the resolved config with its cost in tokens, memory and disk, and stop. Exit code 2 if the model or the
-        problems are missing, or the folder is another's; a run that may not fit the GPU is warned of.
+        Print the resolved config with its cost in tokens, memory and disk, and stop. Exit code 2 if
+        the model or the problems are missing, or the folder is another's; a run that may not fit
+        the GPU is warned of.
     gpu_memory_gib
-        With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this machine's first GPU.
+        With --dry-run: memory of one GPU, such as 79.6 for an H100; by default that of this
+        machine's first GPU.
     look
-        With --dry-run: sample 32 training problems by the untrained model, as often as a step does, judge them, and say
-        whether it can learn from them. Takes as long as half a step.
+        With --dry-run: sample 32 training problems by the untrained model, as often as a step does,
+        judge them, and say whether it can learn from them. Takes as long as half a step.
     """
     if not config:
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
@@ -85,7 +88,9 @@ def train(
             "--gpu-memory-gib applies to a dry run only; add --dry-run, or leave it out"
         )
     require_training()
-    if int(os.environ.get("RANK", "0")) == 0:
+    # Under `accelerate launch` one process speaks for all.
+    is_first = int(os.environ.get("RANK", "0")) == 0
+    if is_first:
         # On a cold disk the imports take half a minute.
         print("microcoder: loading torch and the trainer", file=sys.stderr, flush=True)
     # Both pull in torch, which the rest of the command line does without.
@@ -93,16 +98,15 @@ def train(
     from microcoder.view import write_report
 
     command = ["microcoder", *sys.argv[1:]]
-    if int(os.environ.get("RANK", "0")) > 0:
-        # Under `accelerate launch` one process speaks for all.
-        run_training(resolved, run_directory=target, observer=Observer(), command=command)
-        return
-    summary = run_training(resolved, run_directory=target, observer=RunDisplay(), command=command)
-    print(
-        f"held-out accuracy {summary['accuracy_before']:.1%} -> {summary['accuracy_after']:.1%} "
-        f"({summary['num_problems']} problems x {summary['samples_per_problem']} samples), "
-        f"{summary['num_steps']} steps in {summary['wall_seconds']:.0f} s; report: {write_report(target)}"
-    )
+    observer = RunDisplay() if is_first else Observer()
+    summary = run_training(resolved, run_directory=target, observer=observer, command=command)
+    if is_first:
+        print(
+            f"held-out accuracy {summary['accuracy_before']:.1%} -> "
+            f"{summary['accuracy_after']:.1%} ({summary['num_problems']} problems x "
+            f"{summary['samples_per_problem']} samples), {summary['num_steps']} steps in "
+            f"{summary['wall_seconds']:.0f} s; report: {write_report(target)}"
+        )
 
 
 def default_run_directory(config: Sequence[Path]) -> Path:
@@ -114,55 +118,45 @@ def require_training() -> None:
     """Raise ConfigError unless TRL is installed."""
     if importlib.util.find_spec("trl") is None:
         raise ConfigError(
-            f"training needs torch and TRL, which are not installed; type: {how_to_install('train')}"
+            "training needs torch and TRL, which are not installed; type: "
+            f"{how_to_install('train')}"
         )
 
 
+# ----- A dry run.
+
+
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
+    """Print the resolved config, what it costs, and what keeps it from starting."""
     check_run_directory(RunDirectory(target), config)
     find_extensions(config)
-    is_on_gpu = config.model.kind == "hugging_face"
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.
     num_processes = int(os.environ.get("WORLD_SIZE", "1"))
-    is_sharded = any(
-        os.environ.get(f"ACCELERATE_USE_{kind}") == "true" for kind in ("FSDP", "DEEPSPEED")
-    )
-    num_shards = num_processes if is_sharded else 1
+    num_shards = num_processes if _is_sharded() else 1
     command = None
     if config.engine == "verl":
         from microcoder.train.verl.translate import describe_command, translate
 
-        num_processes = num_shards = count_verl_devices(config)
+        num_processes = count_verl_devices(config)
+        num_shards = num_processes
         command = describe_command(translate(config, RunDirectory(target)))
-    device_gib = (
-        (estimate.detect_device_gib() if gpu_memory_gib is None else gpu_memory_gib)
-        if is_on_gpu
-        else None
-    )
+    device_gib = None
+    if config.model.kind == "hugging_face":
+        device_gib = gpu_memory_gib
+        if device_gib is None:
+            device_gib = estimate.detect_device_gib()
     table = estimate.count_memory(config, device_memory_gib=device_gib, num_shards=num_shards)
+    # Looked for first, and raised last: the costs are of use all the same.
     faults = find_faults(config)
     print_resolved(config.model_dump(mode="json"))
-    print(
-        "\n".join(
-            [
-                "",
-                *describe_batches(config, num_processes=num_processes),
-                *estimate.describe_run(config),
-            ]
-        )
-    )
-    if table is None:
-        print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
-    else:
-        counted_for = "each GPU" if num_shards > 1 else "one device"
-        print("\n".join(estimate.describe_memory(table, config, is_counted_for=counted_for)))
-        if table.device_gib is None and is_on_gpu:
-            print(
-                "no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits"
-            )
+    lines = ["", *describe_batches(config, num_processes=num_processes)]
+    lines += estimate.describe_run(config)
+    print("\n".join(lines))
+    _print_memory(config, table, is_counted_for="each GPU" if num_shards > 1 else "one device")
     if isinstance(config.model, HuggingFaceModel) and model_folder(config.model.path) is None:
         print(
-            f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, not checked"
+            f"model {config.model.path} is not a local folder: taken as a Hugging Face Hub id, "
+            "not checked"
         )
     for lack in describe_machine_faults(config):
         print(f"this machine cannot start it: {lack}")
@@ -173,17 +167,38 @@ def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float |
     if faults:
         raise ConfigError(f"this cannot start: {'; '.join(faults)}")
     if table is not None and table.fits is False:
-        assert table.device_gib is not None
-        lacks = (
-            "vLLM's share of the memory is too small for one full response"
-            if table.total <= table.device_gib
-            else f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
-        )
-        advice = estimate.how_to_shrink(config)
-        print(
-            f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}",
-            file=sys.stderr,
-        )
+        _warn_of_memory(config, table)
+
+
+def _is_sharded() -> bool:
+    """Whether `accelerate launch` was told to shard the weights."""
+    names = ("ACCELERATE_USE_FSDP", "ACCELERATE_USE_DEEPSPEED")
+    return any(os.environ.get(name) == "true" for name in names)
+
+
+def _print_memory(
+    config: TrainConfig, table: estimate.MemoryTable | None, *, is_counted_for: str
+) -> None:
+    if table is None:
+        print("memory: not estimated, the model's shape is unknown (no config.json, no known name)")
+        return
+    print("\n".join(estimate.describe_memory(table, config, is_counted_for=is_counted_for)))
+    if table.device_gib is None and config.model.kind == "hugging_face":
+        print("no GPU on this machine: add --gpu-memory-gib 79.6 (an H100) to check that it fits")
+
+
+def _warn_of_memory(config: TrainConfig, table: estimate.MemoryTable) -> None:
+    """Print what does not fit, and what would shrink it."""
+    assert table.device_gib is not None
+    if table.total <= table.device_gib:
+        lacks = "vLLM's share of the memory is too small for one full response"
+    else:
+        lacks = f"it needs {table.total:.1f} GiB, the GPU has {table.device_gib:.1f}"
+    advice = estimate.how_to_shrink(config)
+    print(
+        f"microcoder: this may not fit: {lacks} (by formula, docs/resources.md); {advice}",
+        file=sys.stderr,
+    )
 
 
 def _print_look(config: TrainConfig) -> None:
@@ -205,14 +220,13 @@ class RunDisplay(LineDisplay, Observer):
         """Show a finished training step."""
         seconds = metrics.seconds
         total = seconds.get("total", sum(seconds.values()))
-        phases = ", ".join(
-            f"{name} {value:.1f}" for name, value in seconds.items() if name != "total"
-        )
-        took = f"{total:.1f} s" + (f" ({phases})" if phases else "")
+        phases = [f"{name} {value:.1f}" for name, value in seconds.items() if name != "total"]
+        duration = f"{total:.1f} s"
+        if phases:
+            duration += f" ({', '.join(phases)})"
         left = f"left {describe_seconds(total * max(0, num_steps - metrics.step))}"
-        self.note(
-            "  ".join([f"step {metrics.step}/{num_steps}", *describe_row(metrics), took, left])
-        )
+        parts = [f"step {metrics.step}/{num_steps}", *describe_row(metrics), duration, left]
+        self.note("  ".join(parts))
 
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """Show a finished evaluation on held-out problems."""
@@ -228,30 +242,28 @@ class RunDisplay(LineDisplay, Observer):
 def init(
     *, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")
 ) -> None:
-    """Write a recipe for your own model and problems, with the default settings and what fits your GPU.
+    """Write a recipe for your own model and problems, with the default settings and what fits your
+    GPU.
 
     Parameters
     ----------
     out
         The recipe file; an existing file is not overwritten.
     """
+    # It may have been edited.
     if out.exists():
         raise ConfigError(f"{out} already exists; choose another --out, or remove it first")
-    text = write_recipe(
-        wishes, command=shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " ")
-    )
+    # On one line: it stands in a comment of the recipe.
+    command = shlex.join(["microcoder", *sys.argv[1:]]).replace("\n", " ")
+    text = write_recipe(wishes, command=command)
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
+    train_it = f"microcoder train -c {shlex.quote(str(out))}"
     if wishes.engine == "verl":
         from microcoder.train.verl.translate import describe_command, translate
 
-        options = translate(
-            load_config(TrainConfig, (out,)), RunDirectory(default_run_directory((out,)))
-        )
-        print(
-            f"`microcoder train -c {shlex.quote(str(out))}` writes the problems for verl, and runs:"
-        )
+        run = RunDirectory(default_run_directory((out,)))
+        options = translate(load_config(TrainConfig, (out,)), run)
+        print(f"`{train_it}` writes the problems for verl, and runs:")
         print(describe_command(options))
-    print(
-        f"wrote {out}; to see what the run costs: microcoder train -c {shlex.quote(str(out))} --dry-run"
-    )
+    print(f"wrote {out}; to see what the run costs: {train_it} --dry-run")

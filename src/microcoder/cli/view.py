@@ -1,4 +1,5 @@
-"""`microcoder view`: curves and rollouts of runs in a browser. `microcoder report`: a run's page, or tables."""
+"""`microcoder view`: curves and rollouts of runs in a browser. `microcoder report`: a run's page,
+or tables."""
 
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from cyclopts.types import PositiveInt, UInt16
 from microcoder.judge.core.errors import ConfigError
 
 DEFAULT_PORT = 8642
+"""Port of the viewer; docs and help name it in the command for ssh."""
 
 
 def view(
@@ -18,19 +20,20 @@ def view(
     bundle: Path | None = None,
     port: UInt16 = DEFAULT_PORT,
 ) -> None:
-    """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare, follow.
+    """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare,
+    follow.
 
-    An open page follows runs that are still going. Without --bundle it serves on 127.0.0.1 until Ctrl-C; to view from
-    another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
+    An open page follows runs that are still going. Without --bundle it serves on 127.0.0.1 until
+    Ctrl-C; to view from another machine, type `ssh -L 8642:127.0.0.1:8642 HOST` there.
 
     Parameters
     ----------
     runs
-        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or verdict files of
-        `microcoder judge`.
+        Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or
+        verdict files of `microcoder judge`.
     problems
-        Problems, submissions or rows of a benchmark with the tests' inputs and expected outputs, if the run does not
-        name them. Repeatable.
+        Problems, submissions or rows of a benchmark with the tests' inputs and expected outputs, if
+        the run does not name them. Repeatable.
     bundle
         Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port
@@ -40,12 +43,12 @@ def view(
         raise ConfigError("no run; type: microcoder view RUN [RUN...]")
     from microcoder.view import ViewerServer, open_collection, write_bundle
 
+    # Before the server listens: a path that is no run ends the command.
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
         written = write_bundle(collection, bundle)
-        print(
-            f"{written.page}: {written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
-        )
+        size = f"{written.num_rollouts:,} rollouts, {written.num_bytes / 1e6:,.1f} MB"
+        print(f"{written.page}: {size}")
         return
     with ViewerServer(collection, port=port) as server:
         print(f"{server.url}  (Ctrl-C ends)", flush=True)
@@ -62,7 +65,8 @@ def report(
     against: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     pass_at: Annotated[tuple[PositiveInt, ...], Parameter(negative="")] = (),
 ) -> None:
-    """Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or compare two.
+    """Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or
+    compare two.
 
     Works on unfinished runs; the report says so. Of a training run it prints the path of the page.
 
@@ -71,7 +75,8 @@ def report(
     run_directory
         A folder that `microcoder train` or `microcoder eval` wrote.
     against
-        Another run on the same problems, such as the baseline, to compare with. Repeatable for training runs.
+        Another run on the same problems, such as the baseline, to compare with. Repeatable for
+        training runs.
     pass_at
         Of an evaluation: additional k of pass@k.
     """
@@ -90,6 +95,7 @@ def report(
 
 
 def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, ...]) -> None:
+    """Print the tables of an evaluation, and those of another one with the difference."""
     from microcoder.eval.report import (
         EvaluationFolder,
         compare,
@@ -108,7 +114,9 @@ def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, .
         print(render_results(results))
         return
     before = EvaluationFolder(against[0])
-    others, difference = summarise(before, pass_at=pass_at), compare(before, after, pass_at=pass_at)
-    for figures in (others, results):
+    results_before = summarise(before, pass_at=pass_at)
+    # Before anything is printed: the two may share no problem.
+    difference = compare(before, after, pass_at=pass_at)
+    for figures in (results_before, results):
         print(f"# {figures['name']}\n\n{render_results(figures)}\n")
     print(f"# change\n\n{render_comparison(difference)}")

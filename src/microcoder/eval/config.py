@@ -17,12 +17,15 @@ class EvalPromptConfig(PromptConfig):
     """How questions become prompts: by the benchmark's published prompt, or as in training."""
 
     style: str = Field(default="published", min_length=1)
-    """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training: `instruct`, `bare`,
-    `template`, or your own function."""
+    """`published`: the benchmark's own text (of a problem file: `instruct`); else as in training:
+    `instruct`, `bare`, `template`, or your own function."""
 
 
 class ResponseSampling(Config):
-    """Sampling of responses. Defaults are LiveCodeBench's, except number and length (the paper's)."""
+    """Sampling of responses.
+
+    Defaults are LiveCodeBench's, except number and length (the paper's).
+    """
 
     num_samples: int = Field(default=4, ge=1)
     """Responses per problem: n."""
@@ -35,15 +38,18 @@ class ResponseSampling(Config):
 
 
 class Transformers(Config):
-    """Generate with transformers in this process: for small models; for others use `vllm serve` and `endpoint`."""
+    """Generate with transformers in this process, for small models; for others use `endpoint`.
+
+    A server of your own for these is `vllm serve`.
+    """
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
     """A checkpoint folder or a hub id."""
     revision: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
-    """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The manifest records which
-    (`machine.dtype`)."""
+    """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The
+    manifest records which (`machine.dtype`)."""
     batch_size: int = Field(default=16, ge=1)
     """Responses sampled in parallel; bounds memory."""
 
@@ -66,7 +72,8 @@ class GenerationFile(Config):
 
     kind: Literal["file"]
     path: Path
-    """File of whole responses or programs: JSON, JSON lines (also .gz) or Parquet (docs/evaluation.md#answers)."""
+    """File of whole responses or programs: JSON, JSON lines (also .gz) or Parquet
+    (docs/evaluation.md#answers)."""
     allow_missing: bool = False
     """Skip problems without answers; otherwise they are an error."""
 
@@ -86,13 +93,13 @@ class EvalConfig(Config):
     judging: SandboxConfig = SandboxConfig()
 
     def _contradictions(self) -> Iterator[str]:
-        for name in ("prompt", "sampling") if isinstance(self.generation, GenerationFile) else ():
-            if (table := getattr(self, name)) != type(table)():
-                yield f'generation.kind = "file" asks nothing; leave out {name}.{min(table.model_fields_set)}'
-        if isinstance(self.benchmark, HumanEval | Mbpp) and self.prompt.style in (
-            "instruct",
-            "bare",
-        ):
+        if isinstance(self.generation, GenerationFile):
+            for name, table in (("prompt", self.prompt), ("sampling", self.sampling)):
+                if table != type(table)():
+                    key = f"{name}.{min(table.model_fields_set)}"
+                    yield f'generation.kind = "file" asks nothing; leave out {key}'
+        asks_for_function = isinstance(self.benchmark, HumanEval | Mbpp)
+        if asks_for_function and self.prompt.style in ("instruct", "bare"):
             yield (
                 f'prompt.style = "{self.prompt.style}" asks for a program that reads stdin, which '
                 f"{self.benchmark.kind} does not support; leave it out, or use your own function"
@@ -100,10 +107,13 @@ class EvalConfig(Config):
 
 
 NEUTRAL_KEYS = (
-    *(f"judging.{name}" for name in ("workers", "nice", "unsafe")),
-    *(
-        f"generation.{name}"
-        for name in ("concurrency", "timeout_seconds", "max_retries", "api_key_env", "batch_size")
-    ),
+    "judging.workers",
+    "judging.nice",
+    "judging.unsafe",
+    "generation.concurrency",
+    "generation.timeout_seconds",
+    "generation.max_retries",
+    "generation.api_key_env",
+    "generation.batch_size",
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""

@@ -1,13 +1,14 @@
 """An evaluation from start to finish: `run_evaluation` generates, judges and summarises.
 
-Generating and judging are two passes: each resumes from what the folder holds, and the second needs no model.
+Generating and judging are two passes: each resumes from what the folder holds, and the second
+needs no model.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import Any
 from microcoder.data.benchmarks import ProblemFile, Question, digest_questions
 from microcoder.data.completions import Completion
 from microcoder.data.formats.rows import find_source
+from microcoder.eval.answers import read_samples
 from microcoder.eval.config import (
     NEUTRAL_KEYS,
     EndpointGeneration,
@@ -30,12 +32,11 @@ from microcoder.eval.generation import (
     build_messages,
     load_questions,
     question_record,
-    read_samples,
 )
-from microcoder.eval.report import EvaluationFolder, Sample, render_results, summarise
+from microcoder.eval.report import EvaluationFolder, Key, Sample, render_results, summarise
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.extensions import describe_file
+from microcoder.judge.core.extensions import ExtensionSource, describe_file
 from microcoder.judge.core.extract import Extractor
 from microcoder.judge.core.files import (
     append_row,
@@ -54,7 +55,14 @@ from microcoder.train.run.manifest import check_same_config, describe_start, dig
 from microcoder.train.run.preflight import check_answers
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
-"""Most bytes of tests loaded at once for judging: those of a LiveCodeBench release do not fit in memory."""
+"""Most bytes of tests loaded at once for judging.
+
+Those of a LiveCodeBench release do not fit in memory.
+"""
+
+_Response = tuple[ResponseRequest, Completion, str | None]
+"""A request, the model's response, and the text of the prompt as the model was given it, if known.
+"""
 
 
 def run_evaluation(
@@ -82,38 +90,55 @@ def run_evaluation(
 
 
 def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observer) -> Evaluation:
-    """Return an evaluation with its inputs read and checked, nothing written; raises as `run_evaluation` does."""
-    folder, generation = EvaluationFolder(run_directory), config.generation
+    """Return an evaluation with its inputs read and checked, nothing written.
+
+    Raises as `run_evaluation` does.
+    """
+    folder = EvaluationFolder(run_directory)
+    generation = config.generation
     folder.check_ours()
     if folder.has_begun:
         check_same_config(folder, config, neutral=NEUTRAL_KEYS)
     observer.phase("reading the benchmark")
-    ask, extract = build_asker(config), build_extractor(config.extractor)
-    questions, saved = load_questions(config), []
+    ask = build_asker(config)
+    extract = build_extractor(config.extractor)
+    questions = load_questions(config)
+    saved: list[Sample] = []
     if isinstance(generation, GenerationFile):
         saved, num_ignored = read_samples(generation, questions, extract)
         if num_ignored:
             observer.note(f"{num_ignored} answers to problems outside the selection were ignored")
     elif isinstance(generation, Transformers):
-        if find_spec("torch") is None or find_spec("transformers") is None:
-            raise ConfigError(
-                "generating with a local model needs torch and transformers, which are not installed; "
-                f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
-            )
-        if place := model_folder(generation.model):
-            check_model_folder(place)
-        check_answers(
-            generation.model,
-            generation.revision,
-            [build_messages(question, config, ask) for question in questions],
-            {"sampling.max_tokens": config.sampling.max_tokens},
-            config.prompt.chat_template_options,
-        )
+        _check_model(generation, config, questions, ask)
     return Evaluation(folder, config, questions, saved, ask, extract, observer)
 
 
+def _check_model(
+    generation: Transformers, config: EvalConfig, questions: Sequence[Question], ask: Asker
+) -> None:
+    """Raise ConfigError unless a model can generate in this process, and its prompts fit."""
+    if find_spec("torch") is None or find_spec("transformers") is None:
+        raise ConfigError(
+            "generating with a local model needs torch and transformers, which are not installed; "
+            f"type: {how_to_install('train')}, or use generation.kind endpoint or file"
+        )
+    folder = model_folder(generation.model)
+    if folder:
+        check_model_folder(folder)
+    check_answers(
+        generation.model,
+        generation.revision,
+        [build_messages(question, config, ask) for question in questions],
+        {"sampling.max_tokens": config.sampling.max_tokens},
+        config.prompt.chat_template_options,
+    )
+
+
 def _describe_device(config: EvalConfig) -> dict[str, str]:
-    """Return the device and the number format by which a model in this process generates; empty without one."""
+    """Return the device and the number format by which a model in this process generates.
+
+    It is empty without such a model.
+    """
     if not isinstance(config.generation, Transformers):
         return {}
     # Pulls in torch.
@@ -129,7 +154,10 @@ def digest_config(config: EvalConfig) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """An evaluation whose inputs are read; each method does one pass, or the rest of it when resumed."""
+    """An evaluation whose inputs are read.
+
+    Each method does one pass, or the rest of it when resumed.
+    """
 
     folder: EvaluationFolder
     config: EvalConfig
@@ -141,20 +169,14 @@ class Evaluation:
     observer: Observer
 
     def open_folder(self, command: Sequence[str]) -> None:
-        """Write a new evaluation's manifest; DataError if an old one has other problems, answers, prompt or code."""
-        folder, config, ask = self.folder, self.config, self.ask
-        source = ask.style.source
-        generation = config.generation
-        is_file = isinstance(generation, GenerationFile) and generation.path.is_file()
-        origin = {
-            "benchmark": {
-                "num_problems": len(self.questions),
-                "digest": digest_questions(self.questions),
-            },
-            "generations": digest_input(generation.path) if is_file else None,
-            "prompt": {"digest": source.digest if source else None},
-            **self._digest_extensions(),
-        }
+        """Write a new evaluation's manifest.
+
+        Raises:
+            DataError: an old one has other problems, answers, prompt or code.
+        """
+        folder = self.folder
+        config = self.config
+        origin = self._describe_origin()
         if folder.has_begun:
             # Another process may have come first.
             check_same_config(folder, config, neutral=NEUTRAL_KEYS)
@@ -162,7 +184,8 @@ class Evaluation:
         else:
             # Before a model is loaded: a machine without a sandbox cannot finish what it starts.
             with Judge(workers=1, **config.judging.judge_options()) as judge:
-                isolation, environment = judge.isolation.as_record(), judge.environment.as_record()
+                isolation = judge.isolation.as_record()
+                environment = judge.environment.as_record()
             start = describe_start(config, name=folder.root.name, command=command)
             manifest = {
                 **start,
@@ -174,65 +197,42 @@ class Evaluation:
                 "environment": environment,
             }
             write_json(folder.manifest, manifest)
+        # Also for an old one: it may have been written by another version, or damaged.
         write_rows(folder.questions, map(question_record, self.questions))
 
+    def _describe_origin(self) -> dict[str, Any]:
+        """Return digests of the problems, the answers and the code that the results hang on."""
+        generation = self.config.generation
+        answers = None
+        if isinstance(generation, GenerationFile) and generation.path.is_file():
+            answers = digest_input(generation.path)
+        prompt = self.ask.style.source
+        return {
+            "benchmark": {
+                "num_problems": len(self.questions),
+                "digest": digest_questions(self.questions),
+            },
+            "generations": answers,
+            "prompt": {"digest": prompt.digest if prompt else None},
+            **self._digest_extensions(),
+        }
+
     def collect_samples(self) -> None:
-        """Write the samples that the folder lacks: answers of the config's file, or generated now."""
-        folder, config, sampling = self.folder, self.config, self.config.sampling
+        """Write the samples that the folder lacks: the config's answers, or generated now."""
+        folder = self.folder
+        generation = self.config.generation
         done = folder.read_samples()
-        if isinstance(config.generation, GenerationFile):
+        if isinstance(generation, GenerationFile):
             if len(done) < len(self.saved):
                 write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return
-        requests = [
-            ResponseRequest(
-                question.id,
-                index,
-                build_messages(question, config, self.ask),
-                _seed(sampling.seed, question.id, index),
-            )
-            for question in self.questions
-            for index in range(sampling.num_samples)
-            if (question.id, index) not in done
-        ]
+        requests = self._missing_requests(done)
         if not requests:
             return
-        options = config.prompt.chat_template_options
-        texts: list[str] = []
-        responses: Iterator[tuple[ResponseRequest, Completion, str | None]]
-        if isinstance(config.generation, EndpointGeneration):
-            answered = ask_endpoint(
-                config.generation, requests, sampling, chat_template_options=options
-            )
-            # What a server makes of the chat is not known here.
-            responses = ((request, response, None) for request, response in answered)
+        if isinstance(generation, EndpointGeneration):
+            responses = self._ask_server(generation, requests)
         else:
-            # Pulls in torch.
-            from microcoder.train.run.weights import GenerationSettings, respond
-
-            # That of the first start holds, also on another machine.
-            dtype = folder.read_manifest()["machine"].get("dtype") or config.generation.dtype
-            self.observer.note(f"loading {config.generation.model} in {dtype}")
-            answers = respond(
-                config.generation.model,
-                [request.messages for request in requests],
-                GenerationSettings(
-                    batch_size=config.generation.batch_size,
-                    temperature=sampling.temperature,
-                    top_p=sampling.top_p,
-                    max_tokens=sampling.max_tokens,
-                    revision=config.generation.revision,
-                    dtype=dtype,
-                    template_options=options,
-                ),
-                seeds=[request.seed for request in requests],
-                note=self.observer.note,
-                report=self.observer.sampling,
-                keep_prompts=texts.extend,
-            )
-            responses = (
-                (requests[index], completion, texts[index]) for index, completion in answers
-            )
+            responses = self._ask_model(generation, requests)
         by_id = {question.id: question for question in self.questions}
         self.observer.phase("generating", done=len(done), total=len(done) + len(requests))
         for request, response, prompt in responses:
@@ -246,9 +246,66 @@ class Evaluation:
             append_row(folder.samples, sample.as_row())
             self.observer.advance(sample.extraction)
 
+    def _missing_requests(self, done: Collection[Key]) -> list[ResponseRequest]:
+        """Return requests for the samples that are not done."""
+        sampling = self.config.sampling
+        requests = []
+        for question in self.questions:
+            for index in range(sampling.num_samples):
+                if (question.id, index) not in done:
+                    messages = build_messages(question, self.config, self.ask)
+                    seed = _seed(sampling.seed, question.id, index)
+                    requests.append(ResponseRequest(question.id, index, messages, seed))
+        return requests
+
+    def _ask_server(
+        self, generation: EndpointGeneration, requests: Sequence[ResponseRequest]
+    ) -> Iterator[_Response]:
+        answered = ask_endpoint(
+            generation,
+            requests,
+            self.config.sampling,
+            chat_template_options=self.config.prompt.chat_template_options,
+        )
+        for request, response in answered:
+            # What a server makes of the chat is not known here.
+            yield request, response, None
+
+    def _ask_model(
+        self, generation: Transformers, requests: Sequence[ResponseRequest]
+    ) -> Iterator[_Response]:
+        # Pulls in torch.
+        from microcoder.train.run.weights import GenerationSettings, respond
+
+        # That of the first start holds, also on another machine.
+        dtype = self.folder.read_manifest()["machine"].get("dtype") or generation.dtype
+        self.observer.note(f"loading {generation.model} in {dtype}")
+        prompts: list[str] = []
+        sampling = self.config.sampling
+        settings = GenerationSettings(
+            batch_size=generation.batch_size,
+            temperature=sampling.temperature,
+            top_p=sampling.top_p,
+            max_tokens=sampling.max_tokens,
+            revision=generation.revision,
+            dtype=dtype,
+            template_options=self.config.prompt.chat_template_options,
+        )
+        responses = respond(
+            generation.model,
+            [request.messages for request in requests],
+            settings,
+            seeds=[request.seed for request in requests],
+            note=self.observer.note,
+            report=self.observer.sampling,
+            keep_prompts=prompts.extend,
+        )
+        return ((requests[index], response, prompts[index]) for index, response in responses)
+
     def judge_samples(self) -> None:
         """Judge the samples without a verdict, some problems at a time to bound memory."""
-        samples, judged = self.folder.read_samples(), self.folder.judged()
+        samples = self.folder.read_samples()
+        judged = self.folder.judged()
         pending: dict[str, list[Sample]] = {}
         for key, sample in sorted(samples.items()):
             if key not in judged:
@@ -257,67 +314,78 @@ class Evaluation:
         if pending:
             judging = self.config.judging
             with Judge(workers=judging.workers, **judging.judge_options()) as judge:
-                began, now = (
-                    {"programs on Python": each["python"], "packages": each["packages"]["pins"]}
-                    for each in (
-                        self.folder.read_manifest()["environment"],
-                        judge.environment.as_record(),
-                    )
-                )
-                check_unchanged(self.folder.root, began, now, DataError)
+                # Verdicts of one evaluation are not to hang on when it was resumed.
+                at_first = _name_environment(self.folder.read_manifest()["environment"])
+                now = _name_environment(judge.environment.as_record())
+                check_unchanged(self.folder.root, at_first, now, DataError)
                 for group in self._cut_groups(pending):
                     self._judge_group(judge, group)
         counts = Counter(row["verdict"] for row in self.folder.read_verdicts().values())
-        if num_faults := counts.get("sandbox_fault", 0):
+        num_faults = counts.get("sandbox_fault", 0)
+        if num_faults:
             self.observer.note(
-                f"{num_faults} samples have no verdict because the sandbox failed; they are in no result; "
-                "type the same command again to judge only these"
+                f"{num_faults} samples have no verdict because the sandbox failed; they are in no "
+                "result; type the same command again to judge only these"
             )
 
     def _cut_groups(
         self, pending: Mapping[str, Sequence[Sample]]
     ) -> Iterator[list[tuple[Problem, Sample]]]:
+        """Yield groups of samples whose problems' tests fit in memory."""
         group: list[tuple[Problem, Sample]] = []
         num_bytes = 0
-        for question in (one for one in self.questions if one.id in pending):
+        for question in self.questions:
+            if question.id not in pending:
+                continue
             problem = question.load()
             num_bytes += sum(len(test.input) + len(test.output) for test in problem.tests)
             group += [(problem, sample) for sample in pending[question.id]]
             if num_bytes > _TESTS_AT_ONCE_BYTES:
                 yield group
-                group, num_bytes = [], 0
+                group = []
+                num_bytes = 0
         if group:
             yield group
 
     def _judge_group(self, judge: Judge, group: Sequence[tuple[Problem, Sample]]) -> None:
         def keep(index: int, verdict: Verdict) -> None:
-            sample = group[index][1]
-            row = verdict_record("", verdict) | {
-                "problem_id": sample.problem_id,
-                "sample_index": sample.sample_index,
-            }
+            _, sample = group[index]
+            row = verdict_record("", verdict)
             del row["id"]
+            row["problem_id"] = sample.problem_id
+            row["sample_index"] = sample.sample_index
             append_row(self.folder.verdicts, row)
             self.observer.advance(verdict.outcome.value)
 
-        programs = [
-            Program(sample.program, problem.language, sample.extraction)
-            for problem, sample in group
-        ]
-        judge.judge(programs, [problem for problem, _ in group], on_verdict=keep)
+        problems = []
+        programs = []
+        for problem, sample in group:
+            problems.append(problem)
+            programs.append(Program(sample.program, problem.language, sample.extraction))
+        judge.judge(programs, problems, on_verdict=keep)
 
     def _digest_extensions(self) -> dict[str, Any]:
+        """Return the digests of the user's own files; empty without any."""
+        sources: list[ExtensionSource | None] = []
+        sources += [describe_file("language", str(path)) for path in self.config.judging.languages]
+        sources.append(self.extract.extension.source)
         benchmark = self.config.benchmark
-        named = benchmark.format if isinstance(benchmark, ProblemFile) else None
-        brought = [
-            *(describe_file("language", str(path)) for path in self.config.judging.languages),
-            self.extract.extension.source,
-            find_source(named) if named is not None else None,
-        ]
-        digests = {f"{one.noun} {one.reference}": one.digest for one in brought if one is not None}
+        if isinstance(benchmark, ProblemFile) and benchmark.format is not None:
+            sources.append(find_source(benchmark.format))
+        digests = {}
+        for source in sources:
+            if source is not None:
+                digests[f"{source.noun} {source.reference}"] = source.digest
         return {"extensions": digests} if digests else {}
 
 
+def _name_environment(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what of a judge's environment verdicts hang on, by the words of the message."""
+    return {"programs on Python": record["python"], "packages": record["packages"]["pins"]}
+
+
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
+    """Return the seed of a sample, whatever is sampled before it."""
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
+    # 31 bits, which fit a signed integer.
     return int.from_bytes(digest[:4], "big") >> 1

@@ -1,22 +1,25 @@
-"""The folder of an evaluation, and its results: figures and tables of one evaluation, or the difference of two.
+"""The folder of an evaluation, and its results, of one evaluation or as the difference of two.
 
 The folder holds questions, answers and verdicts; results are computed from these files only.
 
     manifest.json     config, digest, problems, versions, machine, isolation
-    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date, statement_digest
-    samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program, extraction,
-                      is_truncated, num_tokens; and prompt, with the chat template's turns, of a model in this process
-    verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests, detail
+    questions.jsonl   one line a problem: problem_id, title, platform, difficulty, date,
+                      statement_digest
+    samples.jsonl     one line a response as it came: problem_id, sample_index, completion, program,
+                      extraction, is_truncated, num_tokens; and prompt, with the chat template's
+                      turns, of a model in this process
+    verdicts.jsonl    one line a verdict as it came: problem_id, sample_index, verdict, tests,
+                      detail
     results.json      accuracy and pass@k by platform and difficulty, with intervals
     report.md         the same as tables
 
-An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two verdicts, because the
-first was a sandbox error, the later one counts.
+An interrupted evaluation resumes from the complete lines. If a pair of problem and sample has two
+verdicts, because the first was a sandbox error, the later one counts.
 
-Tables are by platform and difficulty: mean accuracy and pass@k with intervals, or the paired difference of two runs.
+Tables are by platform and difficulty: mean accuracy and pass@k with intervals, or the paired
+difference of two runs.
 """
 
-import itertools
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -36,7 +39,15 @@ from microcoder.lab.studies.accuracy import Solved, estimate_accuracy, estimate_
 
 Key = tuple[str, int]
 """Problem id and sample index."""
+
 Row = dict[str, Any]
+"""A line of a file, or a table of figures, as JSON values."""
+
+ALL = "all"
+"""Platform and difficulty of the cells that count all."""
+
+_ORDER = ("atcoder", "leetcode", "codeforces", "easy", "medium", "hard")
+"""Platforms and difficulties that come first, in the order in which they are published."""
 
 
 class Sample(Record):
@@ -52,7 +63,8 @@ class Sample(Record):
     is_truncated: bool = False
     num_tokens: int | None = None
     prompt: str | None = None
-    """What the model was given, with all that its chat template adds; None where another program made the prompt."""
+    """What the model was given, with all that its chat template adds; None where another program
+    made the prompt."""
 
     @classmethod
     def from_response(
@@ -97,16 +109,18 @@ class EvaluationFolder(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is an answer; a manifest alone, left by a failed start, does not tie the folder to a config."""
+        """Whether there is an answer.
+
+        A manifest alone, left by a failed start, does not tie the folder to a config.
+        """
         return self.manifest.exists() and self.samples.exists()
 
     @property
     def is_evaluation(self) -> bool:
         """Whether the folder's manifest is an evaluation's."""
-        return (
-            self.manifest.exists()
-            and read_json(self.manifest, what="manifest").get("kind") == "evaluation"
-        )
+        if not self.manifest.exists():
+            return False
+        return read_json(self.manifest, what="manifest").get("kind") == "evaluation"
 
     def check_ours(self) -> None:
         """Raise DataError unless the folder is an evaluation's, or empty and writable."""
@@ -114,10 +128,15 @@ class EvaluationFolder(WorkFolder):
             self.check_place("evaluation", self.questions)
 
     def read_manifest(self) -> Row:
-        """Return the manifest; DataError if the folder has none, or it lacks an entry that results need."""
+        """Return the manifest.
+
+        Raises:
+            DataError: the folder has none, or it lacks an entry that results need.
+        """
         if not self.manifest.exists():
             raise DataError(
-                f"{self.root} holds no evaluation (no manifest.json); pass a folder of `microcoder eval`"
+                f"{self.root} holds no evaluation (no manifest.json); pass a folder of "
+                "`microcoder eval`"
             )
         match read_json(self.manifest, what="manifest"):
             case {
@@ -131,14 +150,17 @@ class EvaluationFolder(WorkFolder):
         )
 
     def read_questions(self) -> list[Row]:
-        """Return the rows of questions.jsonl, one per problem; DataError unless they are those of the manifest."""
+        """Return the rows of questions.jsonl, one per problem.
+
+        Raises:
+            DataError: they are not those of the manifest.
+        """
         rows = read_rows(self.questions)
-        texts = [row.get(name) for row in rows for name in ("problem_id", "platform", "difficulty")]
-        if len(rows) != self.read_manifest()["benchmark"]["num_problems"] or not all(
-            isinstance(t, str) for t in texts
-        ):
+        is_whole = len(rows) == self.read_manifest()["benchmark"]["num_problems"]
+        if not is_whole or not all(map(_is_question, rows)):
             raise DataError(
-                f"{self.questions} was edited or damaged; type the evaluation's command again to mend it"
+                f"{self.questions} was edited or damaged; type the evaluation's command again to "
+                "mend it"
             )
         return rows
 
@@ -154,28 +176,26 @@ class EvaluationFolder(WorkFolder):
 
     def read_verdicts(self) -> dict[Key, Row]:
         """Return the latest verdict of each sample, sandbox errors included."""
-        found = {}
+        latest = {}
         for row in read_rows(self.verdicts):
             match row:
                 case {"problem_id": str(name), "sample_index": int(index), "verdict": str()}:
-                    found[name, index] = row
+                    latest[name, index] = row
                 case _:
                     raise DataError(
                         f"{self.verdicts} was edited or damaged: a line is no verdict on a sample"
                     )
-        return found
+        return latest
 
     def judged(self) -> set[Key]:
         """Return the samples with a final verdict; those with a sandbox error are judged again."""
-        return {
-            key
-            for key, row in self.read_verdicts().items()
-            if row["verdict"] != Outcome.SANDBOX_FAULT
-        }
+        verdicts = self.read_verdicts().items()
+        return {key for key, row in verdicts if row["verdict"] != Outcome.SANDBOX_FAULT}
 
 
-ALL = "all"
-_ORDER = ("atcoder", "leetcode", "codeforces", "easy", "medium", "hard")
+def _is_question(row: Row) -> bool:
+    fields = (row.get("problem_id"), row.get("platform"), row.get("difficulty"))
+    return all(isinstance(value, str) for value in fields)
 
 
 def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
@@ -183,61 +203,83 @@ def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
     solved: dict[str, list[bool | None]] = {}
     for (problem_id, _), row in sorted(verdicts.items()):
         outcome = row["verdict"]
-        scored = None if outcome == Outcome.SANDBOX_FAULT else outcome == Outcome.ACCEPTED
-        solved.setdefault(problem_id, []).append(scored)
+        is_solved = None
+        if outcome != Outcome.SANDBOX_FAULT:
+            is_solved = outcome == Outcome.ACCEPTED
+        solved.setdefault(problem_id, []).append(is_solved)
     return solved
 
 
 def accuracy_grid(
     questions: Sequence[Row], solved: Solved, *, ks: Sequence[int], before: Solved | None = None
 ) -> list[Row]:
-    """Return a row for every non-empty cell: platform, difficulty, k (1 is the mean accuracy of the samples), and the
-    estimate, None if no problem of the cell has k scored samples. Totals are in cells named `all`.
+    """Return a row for every non-empty cell: platform, difficulty, k, and the estimate.
+
+    For k = 1 it is of the mean accuracy of the samples. It is None if no problem of the cell has k
+    scored samples. Totals are in cells named `all`.
 
     Args:
         questions: rows of questions.jsonl.
         solved: problem id -> whether each sample is right.
         ks: values of k in pass@k.
-        before: another evaluation: then the mean change from it, problem by problem, over the problems of both.
+        before: another evaluation: then the mean change from it, problem by problem, over the
+            problems of both.
     """
     known = solved.keys() if before is None else solved.keys() & before.keys()
     asked = [question for question in questions if question["problem_id"] in known]
+    platforms = _values(asked, "platform")
+    difficulties = _values(asked, "difficulty")
     cells = []
-    for k, platform, difficulty in itertools.product(
-        ks, _values(asked, "platform"), _values(asked, "difficulty")
-    ):
-        ids = {
-            question["problem_id"]
-            for question in asked
-            if platform in (ALL, question["platform"])
-            and difficulty in (ALL, question["difficulty"])
-        }
-        if not ids:
-            continue
-        chosen = {name: solved[name] for name in ids}
-        old = None if before is None else {name: before[name] for name in ids}
-        found = (
-            estimate_accuracy(chosen, k=k) if old is None else estimate_difference(old, chosen, k=k)
-        )
-        figures = {name: getattr(found, name, None) for name in ("value", "low", "high")}
-        num = found.num_problems if found else 0
-        cells.append(
-            {"platform": platform, "difficulty": difficulty, "k": k, "num_problems": num, **figures}
-        )
+    for k in ks:
+        for platform in platforms:
+            for difficulty in difficulties:
+                ids = _select(asked, platform, difficulty)
+                if ids:
+                    cell: Row = {"platform": platform, "difficulty": difficulty, "k": k}
+                    cells.append(cell | _estimate(ids, solved, before, k))
     return cells
 
 
+def _select(questions: Sequence[Row], platform: str, difficulty: str) -> set[str]:
+    """Return the ids of the problems of a cell."""
+    ids = set()
+    for question in questions:
+        is_of_platform = platform in (ALL, question["platform"])
+        if is_of_platform and difficulty in (ALL, question["difficulty"]):
+            ids.add(question["problem_id"])
+    return ids
+
+
+def _estimate(ids: set[str], solved: Solved, before: Solved | None, k: int) -> Row:
+    """Return the figures of a cell with these problems."""
+    after = {name: solved[name] for name in ids}
+    if before is None:
+        estimate = estimate_accuracy(after, k=k)
+    else:
+        estimate = estimate_difference({name: before[name] for name in ids}, after, k=k)
+    if estimate is None:
+        return {"num_problems": 0, "value": None, "low": None, "high": None}
+    return {
+        "num_problems": estimate.num_problems,
+        "value": estimate.value,
+        "low": estimate.low,
+        "high": estimate.high,
+    }
+
+
 def _values(questions: Sequence[Row], field: str) -> list[str]:
-    """Return the distinct values of a field, `easy` to `hard`, then by number or name; then `all`."""
-    found = {question[field] for question in questions} - {""}
-    places = {value: place for place, value in enumerate(_ORDER)}
-    last = len(_ORDER)
-    return [
-        *sorted(
-            found, key=lambda one: (places.get(one.lower(), last), one.isdigit() and int(one), one)
-        ),
-        ALL,
-    ]
+    """Return the distinct values of a field, then `all`.
+
+    They are ordered `easy` to `hard`, then by number or name.
+    """
+
+    def rank(value: str) -> tuple[int, int, str]:
+        name = value.lower()
+        position = _ORDER.index(name) if name in _ORDER else len(_ORDER)
+        return position, int(value) if value.isdigit() else 0, value
+
+    values = {question[field] for question in questions} - {""}
+    return [*sorted(values, key=rank), ALL]
 
 
 def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
@@ -246,18 +288,23 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     Raises:
         DataError: the folder holds no evaluation, or no verdict yet.
     """
-    manifest, samples = folder.read_manifest(), folder.read_samples()
-    # A verdict whose sample is gone is of an answer that a later command gives anew.
+    manifest = folder.read_manifest()
+    samples = folder.read_samples()
+    # A verdict whose sample is gone is of an answer that a later command gives again.
     verdicts = {key: row for key, row in folder.read_verdicts().items() if key in samples}
     if not verdicts:
         raise DataError(f"{folder.root} holds no verdict yet; type its command again to resume it")
-    questions, solved = folder.read_questions(), solved_from(verdicts)
+    questions = folder.read_questions()
+    solved = solved_from(verdicts)
     counts = Counter(row["verdict"] for row in verdicts.values())
     num_samples = [len(values) for values in solved.values()]
+    # The largest k that every problem has the samples for.
     ks = sorted({1, min(num_samples), *pass_at})
     judged = [Judged(samples[key].program, row["verdict"]) for key, row in verdicts.items()]
-    asks = manifest["config"]["generation"]["kind"] != "file"
-    num_asked = len(questions) if asks else len({name for name, _ in samples})
+    num_asked = len(questions)
+    if manifest["config"]["generation"]["kind"] == "file":
+        # A file may have answers to some of the problems only.
+        num_asked = len({problem_id for problem_id, _ in samples})
     lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
     return {
         "name": folder.root.name,
@@ -285,29 +332,31 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
 def compare(
     before: EvaluationFolder, after: EvaluationFolder, *, pass_at: Sequence[int] = ()
 ) -> Row:
-    """Return the difference of accuracy and pass@k between two evaluations, over the problems that both judged.
+    """Return the difference of accuracy and pass@k between two evaluations.
+
+    It is over the problems that both judged.
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
     """
-    questions = {
-        row["problem_id"]: row for folder in (before, after) for row in folder.read_questions()
-    }
-    old, new = (solved_from(folder.read_verdicts()) for folder in (before, after))
+    questions = {}
+    for row in (*before.read_questions(), *after.read_questions()):
+        questions[row["problem_id"]] = row
+    old = solved_from(before.read_verdicts())
+    new = solved_from(after.read_verdicts())
     shared = old.keys() & new.keys()
     if not shared:
         raise DataError(
             f"{before.root} and {after.root} share no judged problem; compare runs of one benchmark"
         )
-    smallest = min(len(solved[name]) for solved in (old, new) for name in shared)
+    smallest = min(min(len(old[name]), len(new[name])) for name in shared)
     ks = sorted({1, smallest, *pass_at})
-    digests = [
-        folder.read_manifest().get("benchmark", {}).get("digest") for folder in (before, after)
-    ]
+    digest_before = before.read_manifest()["benchmark"].get("digest")
+    digest_after = after.read_manifest()["benchmark"].get("digest")
     return {
         "before": before.root.name,
         "after": after.root.name,
-        "same_benchmark": digests[0] == digests[1],
+        "same_benchmark": digest_before == digest_after,
         "num_problems": len(shared),
         "num_only_before": len(old.keys() - shared),
         "num_only_after": len(new.keys() - shared),
@@ -317,24 +366,29 @@ def compare(
 
 def render_results(results: Row) -> str:
     """Return the results of an evaluation as plain text that is also Markdown."""
-    low, high = results["samples_per_problem"]["min"], results["samples_per_problem"]["max"]
+    low = results["samples_per_problem"]["min"]
+    high = results["samples_per_problem"]["max"]
     each = f"{low}" if low == high else f"{low} to {high}"
     generation = results["generation"]
     source = generation.get("model") or generation.get("path")
     benchmark = results["benchmark"]
-    dialect = f" (dialect {benchmark['dialect']})" if benchmark.get("dialect") else ""
+    name = benchmark["kind"]
+    if benchmark.get("dialect"):
+        name += f" (dialect {benchmark['dialect']})"
+    verdicts = ", ".join(f"{count} {outcome}" for outcome, count in results["outcomes"].items())
     lines = [
-        f"{benchmark['kind']}{dialect}: {results['num_problems']} problems x {each} samples, answers by {source}",
-        f"verdicts: {', '.join(f'{count} {outcome}' for outcome, count in results['outcomes'].items())}",
+        f"{name}: {results['num_problems']} problems x {each} samples, answers by {source}",
+        f"verdicts: {verdicts}",
     ]
     if not results["is_complete"]:
         lines.append(
-            f"NOT COMPLETE: {results['num_problems']} of {results['num_questions']} problems have verdicts, "
-            f"of {results['num_samples']} samples"
+            f"NOT COMPLETE: {results['num_problems']} of {results['num_questions']} problems have "
+            f"verdicts, of {results['num_samples']} samples"
         )
     if results["num_without_answer"]:
         lines.append(
-            f"{results['num_without_answer']} problems have no answer in the file, and are in no figure"
+            f"{results['num_without_answer']} problems have no answer in the file, and are in no "
+            "figure"
         )
     if results["num_unscored"]:
         lines.append(
@@ -342,62 +396,84 @@ def render_results(results: Row) -> str:
         )
     if results["mean_tokens"] is not None:
         lines.append(
-            f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} truncated"
+            f"mean length {results['mean_tokens']:.0f} tokens, {results['truncated_share']:.1%} "
+            "truncated"
         )
-    lines += [f"SUSPICIOUS: {line}" for line in results["suspicions"]]
+    lines += [f"SUSPICIOUS: {suspicion}" for suspicion in results["suspicions"]]
     return _render(lines, results["cells"])
 
 
 def render_comparison(results: Row) -> str:
     """Return the results of a comparison as plain text that is also Markdown."""
     lines = [
-        f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, paired; "
-        "points of percent with 95 % intervals, * where the interval excludes zero"
+        f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, "
+        "paired; points of percent with 95 % intervals, * where the interval excludes zero"
     ]
     for key, name in (("num_only_before", "before"), ("num_only_after", "after")):
         if results[key]:
             lines.append(f"{results[key]} problems are judged only in {results[name]} and left out")
     if not results["same_benchmark"]:
         lines.append(
-            "the two used different problems, prompts or limits: the difference is not due to the model alone"
+            "the two used different problems, prompts or limits: the difference is not due to the "
+            "model alone"
         )
     return _render(lines, results["cells"], is_change=True)
 
 
 def _render(lines: Sequence[str], cells: Sequence[Row], *, is_change: bool = False) -> str:
+    """Return lines, and under them a table for each k of the cells."""
     parts = ["\n".join(lines)]
     for k in sorted({cell["k"] for cell in cells}):
-        mine = {(cell["platform"], cell["difficulty"]): cell for cell in cells if cell["k"] == k}
-        difficulties = [name for name in dict.fromkeys(d for _, d in mine) if name != ALL] + [ALL]
-        rows = [["", *difficulties]]
-        for platform in dict.fromkeys(platform for platform, _ in mine):
-            cells_here = (mine.get((platform, name)) for name in difficulties)
-            rows.append(
-                [platform, *(describe_cell(cell, is_change=is_change) for cell in cells_here)]
-            )
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        table = [f"| {' | '.join(map(str.ljust, row, widths))} |" for row in rows]
-        table.insert(1, f"|{'|'.join('-' * (width + 2) for width in widths)}|")
-        figure = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
-        title = (
-            f"change of {figure}"
-            if is_change
-            else f"{figure}, %, with 95 % intervals over problems (n: problems)"
-        )
-        parts += [title, "\n".join(table)]
+        title = "mean accuracy (pass@1)" if k == 1 else f"pass@{k}"
+        if is_change:
+            title = f"change of {title}"
+        else:
+            title += ", %, with 95 % intervals over problems (n: problems)"
+        of_k = [cell for cell in cells if cell["k"] == k]
+        parts += [title, _render_table(_grid(of_k, is_change=is_change))]
     return "\n\n".join(parts)
 
 
+def _grid(cells: Sequence[Row], *, is_change: bool) -> list[list[str]]:
+    """Return the lines of a table: a column a difficulty, `all` last, and a line a platform."""
+    by_place = {(cell["platform"], cell["difficulty"]): cell for cell in cells}
+    difficulties = list(dict.fromkeys(cell["difficulty"] for cell in cells))
+    # The totals come last, also where a platform before them lacks a difficulty.
+    difficulties = [name for name in difficulties if name != ALL]
+    difficulties.append(ALL)
+    lines = [["", *difficulties]]
+    for platform in dict.fromkeys(cell["platform"] for cell in cells):
+        line = [platform]
+        for difficulty in difficulties:
+            cell = by_place.get((platform, difficulty))
+            line.append(describe_cell(cell, is_change=is_change))
+        lines.append(line)
+    return lines
+
+
+def _render_table(lines: Sequence[Sequence[str]]) -> str:
+    """Return a table of Markdown whose columns are aligned; the first line is its head."""
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    rule = "|".join("-" * (width + 2) for width in widths)
+    head, *rows = [f"| {' | '.join(map(str.ljust, line, widths))} |" for line in lines]
+    return "\n".join([head, f"|{rule}|", *rows])
+
+
 def describe_cell(cell: Row | None, *, is_change: bool = False) -> str:
-    """Return a row of `accuracy_grid` as text: per cent, interval, number of problems; a change with sign and `*`."""
+    """Return a row of `accuracy_grid` as text: per cent, interval, number of problems.
+
+    A change has a sign and, if its interval excludes zero, `*`, and no number of problems.
+    """
     if cell is None or cell["value"] is None:
         return "-"
-    value, sign = 100 * cell["value"], "+" if is_change else ""
-    interval = excludes_zero = ""
+    sign = "+" if is_change else ""
+    text = f"{100 * cell['value']:{sign}.1f}"
     if cell["low"] is not None:
-        low, high = 100 * cell["low"], 100 * cell["high"]
-        interval = f" [{low:{sign}.1f}, {high:{sign}.1f}]"
-        excludes_zero = "*" if is_change and (low > 0 or high < 0) else ""
-    return f"{value:{sign}.1f}{excludes_zero}{interval}" + (
-        "" if is_change else f" n={cell['num_problems']}"
-    )
+        low = 100 * cell["low"]
+        high = 100 * cell["high"]
+        if is_change and (low > 0 or high < 0):
+            text += "*"
+        text += f" [{low:{sign}.1f}, {high:{sign}.1f}]"
+    if not is_change:
+        text += f" n={cell['num_problems']}"
+    return text

@@ -1,4 +1,7 @@
-"""The judge as a scorer of Inspect, and rows of any known format as its task; see docs/integrations.md."""
+"""The judge as a scorer of Inspect, and rows of any known format as its task.
+
+See docs/integrations.md.
+"""
 
 from typing import Any, Unpack
 
@@ -23,7 +26,9 @@ from microcoder.judge.core.types import Outcome, Problem
 
 @scorer(metrics=[mean(), stderr()])
 def code_judge(mode: Mode = "all", **judge: Unpack[SharedJudgeKeys]) -> Scorer:
-    """Return a scorer of the programs in responses; if the sandbox fails, the sample stays unscored.
+    """Return a scorer of the programs in responses.
+
+    If the sandbox fails, the sample stays unscored.
 
     Args:
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
@@ -33,24 +38,30 @@ def code_judge(mode: Mode = "all", **judge: Unpack[SharedJudgeKeys]) -> Scorer:
 
     async def judge_sample(state: TaskState, target: Target) -> Score:
         problem = to_problem(state.metadata.get("problem", state.metadata))
+        # Inspect's two names of a length limit: the request's, and the model's.
         is_truncated = state.output.stop_reason in ("max_tokens", "model_length")
         program = extract_program(
             state.output.completion, is_truncated=is_truncated, language=problem.language
         )
         verdict = await judging.judge_async(program, problem)
-        value, figures = score(verdict, mode), {**as_figures(verdict), "extraction": program.reason}
+        value = score(verdict, mode)
+        figures = {**as_figures(verdict), "extraction": program.reason}
         if value is None:
             return Score.unscored(
                 reason=str(Outcome.SANDBOX_FAULT), explanation=verdict.detail, metadata=figures
             )
-        explanation = f"{verdict.outcome}, {verdict.tests_passed}/{verdict.tests_total} tests. {verdict.detail}"
+        passed = f"{verdict.tests_passed}/{verdict.tests_total} tests"
+        explanation = f"{verdict.outcome}, {passed}. {verdict.detail}"
         return Score(value=value, answer=program.code, explanation=explanation, metadata=figures)
 
     return judge_sample
 
 
 def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
-    """Return Inspect's sample of a row: the problem's prompt, and in its metadata the problem, for the scorer."""
+    """Return Inspect's sample of a row: the problem's prompt.
+
+    Its metadata have the problem, for the scorer.
+    """
     problem: Problem = to_problem(row, format)
     record = problem.model_dump(mode="json", exclude_defaults=True)
     return Sample(
@@ -63,7 +74,9 @@ def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
 
 @task
 def code(path: str, format: str | None = None, mode: Mode = "all") -> Task:
-    """Return a task of a file's rows: LiveCodeBench, HumanEval+, MBPP+, our own problem lines, see docs/rows.md.
+    """Return a task of a file's rows.
+
+    They are LiveCodeBench's, HumanEval+'s, MBPP+'s, or our own problem lines, see docs/rows.md.
 
     Args:
         path: JSON lines or JSON.

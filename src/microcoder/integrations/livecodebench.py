@@ -1,7 +1,8 @@
 """LiveCodeBench's functions, judged by us: its signatures, codes, metadata (docs/integrations.md).
 
-Results cover a program's tests up to the first failure, as in LiveCodeBench: True, then -2 (wrong answer; False
-for a function), -3 (time limit) or -4 (any other failure). A sandbox that failed is an `EvaluatorFault`, never a code.
+Results cover a program's tests up to the first failure, as in LiveCodeBench: True, then -2 (wrong
+answer; False for a function), -3 (time limit) or -4 (any other failure). A sandbox that failed is
+an `EvaluatorFault`, never a code.
 """
 
 import json
@@ -12,11 +13,28 @@ from typing import Any
 from microcoder.data.formats.sets import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
 from microcoder.judge.core.digits import parse_json
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, TestResult, Verdict
 from microcoder.lab.studies.accuracy import pass_at_k
 
 KS = (1, 5, 10, 20, 40, 50, 75, 100, 125, 150, 200, 500, 1000)
-_MESSAGES = {-2: "Wrong Answer", -3: "Time Limit Exceeded", -4: "Runtime Error"}
+"""LiveCodeBench's values of k in pass@k."""
+
+_WRONG_ANSWER = -2
+"""Code of a wrong output."""
+
+_TIME_LIMIT = -3
+"""Code of a test that took too long."""
+
+_FAILURE = -4
+"""Code of any other failure."""
+
+_MESSAGES = {
+    _WRONG_ANSWER: "Wrong Answer",
+    _TIME_LIMIT: "Time Limit Exceeded",
+    _FAILURE: "Runtime Error",
+}
+"""Code of a failed test -> LiveCodeBench's message."""
+
 Result = tuple[list[bool | int], dict[str, Any]]
 """One code per test, and a program's metadata in LiveCodeBench's form."""
 
@@ -41,7 +59,10 @@ def run_test(
 def check_correctness(
     sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True
 ) -> Result:
-    """Return what `run_test` returns, which needs no process or global timeout around it as LiveCodeBench's does."""
+    """Return what `run_test` returns.
+
+    That needs no process or global timeout around it, as LiveCodeBench's does.
+    """
     return run_test(sample, generation, debug, timeout)
 
 
@@ -53,57 +74,72 @@ def codegen_metrics(
     timeout: float = 6,
     debug: bool = False,
 ) -> list[Any]:
-    """Return pass@k, codes by problem and generation, and metadata as JSON; `num_process_evaluate` is ignored.
+    """Return pass@k, codes by problem and generation, and metadata as JSON.
+
+    `num_process_evaluate` is ignored.
 
     Raises:
-        EvaluatorFault: the sandbox failed on a program each time; no figure counts such a program as wrong.
+        EvaluatorFault: the sandbox failed on a program each time; no figure counts such a program
+            as wrong.
     """
-    pairs = [(index, code) for index, codes in enumerate(generations_list) for code in codes]
-    found = _run([samples_list[index] for index, _ in pairs], [code for _, code in pairs], timeout)
+    indices: list[int] = []
+    programs: list[str] = []
+    for index, codes in enumerate(generations_list):
+        indices += [index] * len(codes)
+        programs += codes
+    # One call for all problems, so that they are judged in parallel.
+    judged = _run([samples_list[index] for index in indices], programs, timeout)
     results: defaultdict[int, list[list[bool | int]]] = defaultdict(list)
     metadata: list[list[str]] = [[] for _ in generations_list]
-    for (index, _), (codes, about) in zip(pairs, found, strict=True):
+    for index, (codes, about) in zip(indices, judged, strict=True):
         results[index].append(codes)
         metadata[index].append(json.dumps(about))
-    right = {
-        index: sum(all(code > 0 for code in codes) for codes in tried)
-        for index, tried in results.items()
-    }
-    least = min(map(len, results.values()), default=0)
-    detail = {
-        f"pass@{k}": {
-            index: pass_at_k(len(tried), right[index], k) for index, tried in results.items()
-        }
-        for k in k_list
-        if k <= least
-    }
-    metrics = {
-        name: sum(by_problem.values()) / len(by_problem) for name, by_problem in detail.items()
-    }
-    return [{**metrics, "detail": detail}, results, metadata]
+    num_tried = {index: len(of_problem) for index, of_problem in results.items()}
+    num_right = {index: sum(map(_is_right, of_problem)) for index, of_problem in results.items()}
+    metrics: dict[str, Any] = {}
+    detail = {}
+    # What some problem has too few samples for is left out.
+    least = min(num_tried.values(), default=0)
+    for k in k_list:
+        if k <= least:
+            by_problem = {}
+            for index, num in num_tried.items():
+                by_problem[index] = pass_at_k(num, num_right[index], k)
+            detail[f"pass@{k}"] = by_problem
+            metrics[f"pass@{k}"] = sum(by_problem.values()) / len(by_problem)
+    metrics["detail"] = detail
+    return [metrics, results, metadata]
+
+
+def _is_right(codes: Sequence[bool | int]) -> bool:
+    """Whether a program passed all its tests; codes of failures are negative, or False."""
+    return all(code > 0 for code in codes)
 
 
 def _run(
     samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: float
 ) -> list[Result]:
-    known = {id(sample): to_problem(sample, timeout) for sample in samples}
-    problems = [known[id(sample)] for sample in samples]
+    # One problem for all programs of a sample: its tests are read and kept once.
+    by_sample = {id(sample): to_problem(sample, timeout) for sample in samples}
+    problems = [by_sample[id(sample)] for sample in samples]
     verdicts = shared_judge().judge([Program(code) for code in codes], problems)
-    return [describe(verdict, problem) for verdict, problem in zip(verdicts, problems, strict=True)]
+    return list(map(describe, verdicts, problems))
 
 
 def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
-    """Return the problem of a sample, with LiveCodeBench's prelude and our limits for its problems."""
-    given = parse_json(sample["input_output"])
-    tests = [
-        {"input": text, "output": output}
-        for text, output in zip(given["inputs"], given["outputs"], strict=True)
-    ]
+    """Return the problem of a sample, with LiveCodeBench's prelude.
+
+    It has our limits for LiveCodeBench's problems.
+    """
+    fields = parse_json(sample["input_output"])
+    tests = []
+    for text, output in zip(fields["inputs"], fields["outputs"], strict=True):
+        tests.append({"input": text, "output": output})
     return Problem.model_validate(
         {
             "id": "sample",
             "tests": tests,
-            "fn_name": given.get("fn_name"),
+            "fn_name": fields.get("fn_name"),
             "dialect": "livecodebench",
             "time_limit_seconds": timeout,
             "memory_limit_mib": MEMORY_LIMIT_MIB,
@@ -120,29 +156,42 @@ def describe(verdict: Verdict, problem: Problem) -> Result:
     if not verdict.is_scorable:
         raise fault_of(verdict)
     if verdict.is_accepted:
-        return [True] * verdict.tests_total, {
-            "execution time": sum(test.wall_seconds for test in verdict.tests)
-        }
-    number = next(
-        (n for n, test in enumerate(verdict.tests) if test.verdict is not Outcome.ACCEPTED), None
-    )
-    if number is None:
-        return [-4], {"error_code": -4, "error_message": f"Error during testing: {verdict.detail}"}
-    failed = verdict.tests[number]
-    code = {Outcome.WRONG_ANSWER: -2, Outcome.TIME_LIMIT: -3}.get(failed.verdict, -4)
+        seconds = sum(test.wall_seconds for test in verdict.tests)
+        return [True] * verdict.tests_total, {"execution time": seconds}
+    for number, test in enumerate(verdict.tests):
+        if test.verdict is not Outcome.ACCEPTED:
+            return _describe_failure(problem, number, test)
+    # It failed before its first test, as a program that does not build.
+    about = {"error_code": _FAILURE, "error_message": f"Error during testing: {verdict.detail}"}
+    return [_FAILURE], about
+
+
+def _describe_failure(problem: Problem, number: int, failed: TestResult) -> Result:
+    """Return codes and metadata of a program whose test of that number is the first to fail."""
+    code = _FAILURE
+    if failed.verdict is Outcome.WRONG_ANSWER:
+        code = _WRONG_ANSWER
+    elif failed.verdict is Outcome.TIME_LIMIT:
+        code = _TIME_LIMIT
     about = {
         "error_code": code,
         "error_message": _MESSAGES[code],
         "inputs": _shorten(problem.tests[number].input),
         "expected": _shorten(problem.tests[number].output),
     }
-    about |= {"output": _shorten(failed.output or "")} if code == -2 else {"error": failed.detail}
-    return [*[True] * number, False if code == -2 and problem.fn_name else code], about
+    codes: list[bool | int] = [True] * number
+    if code == _WRONG_ANSWER:
+        about["output"] = _shorten(failed.output or "")
+        # LiveCodeBench gives functions a False in place of the code.
+        codes.append(False if problem.fn_name else code)
+    else:
+        about["error"] = failed.detail
+        codes.append(code)
+    return codes, about
 
 
 def _shorten(text: str, length: int = 300) -> str:
-    return (
-        text
-        if len(text) <= length
-        else f"{text[: length // 2]}...(truncated) ...{text[-length // 2 :]}"
-    )
+    # As LiveCodeBench cuts it.
+    if len(text) <= length:
+        return text
+    return f"{text[: length // 2]}...(truncated) ...{text[-length // 2 :]}"

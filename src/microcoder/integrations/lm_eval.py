@@ -1,6 +1,7 @@
 """Tasks of lm-evaluation-harness, judged by us; see docs/integrations.md.
 
-lm_eval --include_path $(python -m microcoder.integrations.lm_eval) --tasks microcoder_humaneval_plus ...
+tasks=$(python -m microcoder.integrations.lm_eval)
+lm_eval --include_path $tasks --tasks microcoder_humaneval_plus ...
 """
 
 import math
@@ -25,18 +26,20 @@ def ask(doc: Mapping[str, Any]) -> str:
 
 
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
-    """Return `pass_at_1` (nan, which `nanmean` ignores, if none is scored), `unscored_share` and `no_code_share`."""
+    """Return `pass_at_1`, `unscored_share` and `no_code_share` of the responses to a row.
+
+    `pass_at_1` is nan, which `nanmean` ignores, if none is scored.
+    """
     problem = to_problem(doc)
-    responses = [
-        text
-        for result in results
-        for text in (result if isinstance(result, list | tuple) else [result])
-    ]
+    responses: list[str] = []
+    for result in results:
+        # With a filter of the harness it is a list.
+        responses += result if isinstance(result, list | tuple) else [result]
     programs = [_take(text, problem) for text in responses]
+    # One call, so that they are judged in parallel.
     verdicts = shared_judge().judge(programs, [problem] * len(programs))
-    known = [
-        value for value in (score(verdict, "all") for verdict in verdicts) if value is not None
-    ]
+    scores = [score(verdict, "all") for verdict in verdicts]
+    known = [value for value in scores if value is not None]
     return {
         "pass_at_1": fmean(known) if known else math.nan,
         "unscored_share": 1 - len(known) / len(verdicts),
@@ -45,7 +48,10 @@ def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dic
 
 
 def _take(text: str, problem: Problem) -> Program:
-    """Return the program of a response, which lacks its fences where the task's prompt and stop words hold them."""
+    """Return the program of a response.
+
+    It lacks its fences where the task's prompt and stop words hold them.
+    """
     bare = find_bare_program(text, problem)
     if bare is None:
         return extract_program(text, language=problem.language)

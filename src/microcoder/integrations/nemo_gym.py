@@ -20,6 +20,7 @@ from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.rewards import score_verdict
 
 _COLUMNS = {"responses_create_params", "verifier_metadata"}
+"""Columns of a row that its problem is read from."""
 
 
 class CodeServerConfig(BaseResourcesServerConfig):
@@ -64,6 +65,7 @@ class CodeServer(SimpleResourcesServer):
         """Judge an answer; a row that cannot be judged is the client's error, 422."""
         row = body.model_dump(mode="json", include=_COLUMNS)
         try:
+            # Rows may hold megabytes of tests: off the event loop.
             problem = await asyncio.to_thread(to_problem, row)
         except DataError as error:
             raise HTTPException(422, str(error)) from None
@@ -75,6 +77,7 @@ class CodeServer(SimpleResourcesServer):
         reward = score_verdict(verdict)
         return CodeVerifyResponse(
             **body.model_dump(exclude={"verifier_metadata"}),
+            # NeMo-Gym has no reward of None; the mask says that this one is none.
             reward=0.0 if reward is None else reward,
             mask_sample=reward is None,
             instance_config={"mask_sample": reward is None},
@@ -85,8 +88,8 @@ class CodeServer(SimpleResourcesServer):
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Return NeMo-Gym's figures without the masked samples, and how many those were."""
         scored = [response for response in body.verify_responses if not response.get("mask_sample")]
-        found = await super().aggregate_metrics(AggregateMetricsRequest(verify_responses=scored))
+        request = AggregateMetricsRequest(verify_responses=scored)
+        metrics = await super().aggregate_metrics(request)
         num_masked = len(body.verify_responses) - len(scored)
-        return found.model_copy(
-            update={"agent_metrics": {**found.agent_metrics, "num_masked": num_masked}}
-        )
+        figures = {**metrics.agent_metrics, "num_masked": num_masked}
+        return metrics.model_copy(update={"agent_metrics": figures})

@@ -1,4 +1,7 @@
-"""An OpenEnv environment: `reset` returns a problem, `step` judges the response; `make_app` serves it."""
+"""An OpenEnv environment: `reset` returns a problem, `step` judges the response.
+
+`make_app` serves it.
+"""
 
 import json
 import os
@@ -18,19 +21,31 @@ from microcoder.judge.core.prompts import instruct
 from microcoder.judge.core.rewards import score_verdict
 from microcoder.judge.core.types import Problem
 
-CORPUS, JUDGE = "MICROCODER_CORPUS", "MICROCODER_JUDGE"
+CORPUS = "MICROCODER_CORPUS"
+"""Environment variable with the path of the problems."""
+
+JUDGE = "MICROCODER_JUDGE"
+"""Environment variable with the judge's options as JSON."""
+
 _MOST_SESSIONS = 1024
+"""Most sessions of a server at a time."""
 
 
 class CodeAction(Action):
-    """An answer: the full response, whose last code block is judged, and whether it reached the length limit."""
+    """An answer: the full response, and whether it reached the length limit.
+
+    Its last code block is judged.
+    """
 
     response: str
     is_truncated: bool = False
 
 
 class CodeObservation(Observation):
-    """After `reset` the problem, after `step` the result in `metadata`; `reward` is None if the sandbox failed."""
+    """After `reset` the problem, after `step` the result in `metadata`.
+
+    `reward` is None if the sandbox failed.
+    """
 
     problem_id: str
     prompt: str = ""
@@ -43,25 +58,30 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
 
     def __init__(self, problems: Sequence[Problem], judge: SharedJudge) -> None:
         super().__init__()
-        self._problems, self._judge = {problem.id: problem for problem in problems}, judge
+        self._problems = {problem.id: problem for problem in problems}
+        self._judge = judge
         self._problem: Problem | None = None
         self._state = State(step_count=0)
 
     def reset(
         self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
     ) -> CodeObservation:
-        """Return the problem of that id, or one drawn by the seed; DataError if there is no such problem."""
-        name = (
-            random.Random(seed).choice(list(self._problems)) if problem_id is None else problem_id
-        )
+        """Return the problem of that id, or one drawn by the seed.
+
+        Raises:
+            DataError: there is no such problem.
+        """
+        name = problem_id
+        if name is None:
+            # The same seed asks the same problem, on every server.
+            name = random.Random(seed).choice(list(self._problems))
         if name not in self._problems:
             raise DataError(
-                f"unknown problem {name!r}; the first of {len(self._problems)} is {min(self._problems)!r}"
+                f"unknown problem {name!r}; the first of {len(self._problems)} is "
+                f"{min(self._problems)!r}"
             )
-        self._problem, self._state = (
-            self._problems[name],
-            State(episode_id=episode_id, step_count=0),
-        )
+        self._problem = self._problems[name]
+        self._state = State(episode_id=episode_id, step_count=0)
         return CodeObservation(problem_id=name, prompt=instruct(self._problem))
 
     def step(self, action: CodeAction, timeout_s: float | None = None) -> CodeObservation:
@@ -90,14 +110,14 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
 def make_app() -> Any:
     """Return OpenEnv's server, an ASGI application, which `uvicorn --factory` calls for.
 
-    It reads the environment: MICROCODER_CORPUS, a folder of `microcoder data build` or a file of rows, and
-    MICROCODER_JUDGE, a JSON object with options of `Judge`, or the `url` of a service.
+    It reads the environment: MICROCODER_CORPUS, a folder of `microcoder data build` or a file of
+    rows, and MICROCODER_JUDGE, a JSON object with options of `Judge`, or the `url` of a service.
 
     Raises:
         ConfigError, DataError: the corpus or an option is missing or wrong.
     """
-    found = os.environ.get(CORPUS)
-    if not found:
+    corpus = os.environ.get(CORPUS)
+    if not corpus:
         raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
     try:
         options = dict(json.loads(os.environ.get(JUDGE) or "{}"))
@@ -105,7 +125,7 @@ def make_app() -> Any:
         raise ConfigError(
             f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'"
         ) from None
-    environment = partial(CodeEnvironment, read_corpus(Path(found)), shared_judge(**options))
+    environment = partial(CodeEnvironment, read_corpus(Path(corpus)), shared_judge(**options))
     return create_app(
         environment,
         CodeAction,

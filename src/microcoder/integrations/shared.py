@@ -1,12 +1,14 @@
-"""Shared by integrations: the judge of a process (started on first use, closed at exit, not inherited by forks),
-scores of its verdicts, and reading of corpora."""
+"""Shared by integrations: the judge of a process, scores of its verdicts, reading of corpora.
+
+The judge is started on first use, closed at exit, and not inherited by forks.
+"""
 
 import asyncio
 import atexit
 import os
 import threading
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Unpack
@@ -19,8 +21,11 @@ from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.judge.run.options import JudgeKeys
 
 Mode = Literal["all", "fraction"]
-"""How programs are scored: `all`, 1 if every test passed, else 0; `fraction`, the share of passed tests."""
-_DEFAULTS = dict(JudgeOptions()) | {"url": None}
+"""How programs are scored: `all`, 1 if every test passed, else 0; `fraction`, the share of passed
+tests."""
+
+_DEFAULTS = {**dict(JudgeOptions()), "url": None}
+"""Every option of a process's judge, with its default."""
 
 
 class SharedJudgeKeys(JudgeKeys, total=False):
@@ -38,25 +43,36 @@ class _State:
     thread: ThreadPoolExecutor = field(
         default_factory=lambda: ThreadPoolExecutor(1, "microcoder-judge")
     )
-    """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a free worker."""
+    """Runs blocking work off the event loop: starting the judge, reading tests, waiting for a free
+    worker."""
 
 
 _state = _State()
+"""The judge of this process, and how it was asked for."""
 
 
 class SharedJudge:
     """The judge of this process; all instances share one `Judge` or client."""
 
     def judge(self, programs: Sequence[Program], problems: Sequence[Problem]) -> list[Verdict]:
-        """Judge each program against the problem at the same position; raises like `Judge.judge`."""
+        """Judge each program against the problem at the same position.
+
+        Raises like `Judge.judge`.
+        """
         return _running().judge(programs, problems)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine without blocking its event loop; raises like `Judge.judge_async`."""
+        """Judge one program from a coroutine without blocking its event loop.
+
+        Raises like `Judge.judge_async`.
+        """
+
+        def submit() -> Future[Verdict]:
+            return _running().submit(program, problem)
+
+        # Starting the judge and waiting for a free worker both block.
         loop = asyncio.get_running_loop()
-        future = await loop.run_in_executor(
-            _state.thread, lambda: _running().submit(program, problem)
-        )
+        future = await loop.run_in_executor(_state.thread, submit)
         return await asyncio.wrap_future(future)
 
 
@@ -64,29 +80,37 @@ def shared_judge(**options: Unpack[SharedJudgeKeys]) -> SharedJudge:
     """Return this process's judge, started on first use.
 
     Args:
-        options: those of `Judge`, or `url`, that of a service (`microcoder serve`) to ask in place of a judge here.
-            Omitted options keep the value of an earlier caller, or `Judge`'s default.
+        options: those of `Judge`, or `url`, that of a service (`microcoder serve`) to ask in place
+            of a judge here. Omitted options keep the value of an earlier caller, or `Judge`'s
+            default.
 
     Raises:
         ConfigError: an option is unknown, or the process's judge has another value of it.
     """
-    if unknown := sorted(options.keys() - _DEFAULTS.keys()):
+    unknown = sorted(options.keys() - _DEFAULTS.keys())
+    if unknown:
         raise ConfigError(
             f"the judge takes no option {unknown[0]!r}; use one of {', '.join(_DEFAULTS)}"
         )
     with _state.lock:
-        known = _state.options if _state.judge is None else _DEFAULTS | _state.options
+        known = _state.options
+        if _state.judge is not None:
+            # It runs: what no caller named is settled, too.
+            known = _DEFAULTS | known
         for name, value in options.items():
             if name in known and known[name] != value:
                 raise ConfigError(
-                    f"{name} = {value!r}, but this process's judge has {name} = {known[name]!r}; a process has one "
-                    "judge: give the same value everywhere, before the first program is judged"
+                    f"{name} = {value!r}, but this process's judge has {name} = {known[name]!r}; "
+                    "a process has one judge: give the same value everywhere, before the first "
+                    "program is judged"
                 )
         _state.options |= options
     return SharedJudge()
 
 
 def _running() -> BaseJudge:
+    """Return the judge of this process, started now if it was not."""
+    # Frameworks call from several threads, and a process has one judge.
     with _state.lock:
         if _state.judge is None:
             _state.judge = _open(_state.options)
@@ -97,18 +121,20 @@ def _open(options: Mapping[str, Any]) -> BaseJudge:
     url = options.get("url")
     if url is None:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
-    if others := sorted(options.keys() - {"url", "stop"}):
+    others = sorted(options.keys() - {"url", "stop"})
+    if others:
         raise ConfigError(
-            f"{others[0]} is an option of the service at {url}; pass it to `microcoder serve` instead"
+            f"{others[0]} is an option of the service at {url}; pass it to `microcoder serve` "
+            "instead"
         )
     from microcoder.judge.fleet.http import JudgeClient
     from microcoder.train.run.judging import TOKEN_VARIABLE
 
     client = JudgeClient(url, token=os.environ.get(TOKEN_VARIABLE))
-    found = client.about()["stop"]
-    if found != options.get("stop", found):
+    stop = client.about()["stop"]
+    if stop != options.get("stop", stop):
         raise ConfigError(
-            f"{url} stops tests by the rule {found}; start it with --stop {options['stop']}"
+            f"{url} stops tests by the rule {stop}; start it with --stop {options['stop']}"
         )
     return client
 
@@ -119,7 +145,10 @@ def _close() -> None:
 
 
 def _forget() -> None:
-    """Drop the judge in a forked child: the parent's threads do not exist here, and its sandboxes answer the parent."""
+    """Drop the judge in a forked child.
+
+    The parent's threads do not exist here, and its sandboxes answer the parent.
+    """
     global _state
     _state = _State(dict(_state.options))
 
@@ -136,13 +165,16 @@ def check_mode(mode: str, options: SharedJudgeKeys) -> SharedJudgeKeys:
     """
     if mode not in ("all", "fraction"):
         raise ConfigError(
-            f'mode = {mode!r}; use "all" (1 where every test passed, else 0) or "fraction" (of tests)'
+            f'mode = {mode!r}; use "all" (1 where every test passed, else 0) or "fraction" (of '
+            "tests)"
         )
     if mode == "all":
         return options
+    # A share is of all tests: none may be left out after a failure.
     if options.get("stop", "never") != "never":
         raise ConfigError(
-            f'mode = "fraction" counts every test, stop = {options["stop"]!r} leaves some out; drop stop'
+            f'mode = "fraction" counts every test, stop = {options["stop"]!r} leaves some out; '
+            "drop stop"
         )
     return {**options, "stop": "never"}
 
@@ -155,9 +187,12 @@ def score(verdict: Verdict, mode: Mode) -> float | None:
 
 
 def as_figures(verdict: Verdict) -> dict[str, float | str]:
-    """Return a verdict as plain values, the same keys for all, without its list of tests; for frameworks' metrics."""
+    """Return a verdict as plain values for frameworks' metrics.
+
+    The keys are the same for all verdicts; the list of tests is left out.
+    """
     ran = verdict.tests
-    return {
+    figures: dict[str, float | str] = {
         "outcome": str(verdict.outcome),
         "detail": verdict.detail,
         "tests_passed": float(verdict.tests_passed),
@@ -166,32 +201,38 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
         "cpu_seconds": max((test.cpu_seconds for test in ran), default=0.0),
         "wall_seconds": max((test.wall_seconds for test in ran), default=0.0),
         "memory_mib": max((test.memory_mib for test in ran), default=0.0),
-        **{f"is_{outcome}": float(verdict.outcome is outcome) for outcome in Outcome},
     }
+    for outcome in Outcome:
+        figures[f"is_{outcome}"] = float(verdict.outcome is outcome)
+    return figures
 
 
 def fault_of(verdict: Verdict) -> EvaluatorFault:
-    """Return the error to raise for a sandbox that failed, where a framework has no score of None."""
+    """Return the error to raise for a sandbox that failed, where a framework has no score of
+    None."""
     return EvaluatorFault(f"the sandbox failed, so the program has no verdict: {verdict.detail}")
 
 
 def read_corpus(path: Path, *, format: str | None = None) -> list[Problem]:
-    """Return the problems of a corpus, as `microcoder eval` reads them; DataError if one has no statement.
+    """Return the problems of a corpus, as `microcoder eval` reads them.
 
     Args:
-        path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON list, Parquet.
+        path: a folder that `microcoder data build` finished, or a file of rows: JSON lines, a JSON
+            list, Parquet.
         format: row format (docs/rows.md); None to detect it by each row's fields.
-    """
-    from microcoder.data.benchmarks import (
-        ProblemFile,
-    )  # what reads rows; most who ask for a score read none
 
-    problems = [
-        question.load()
-        for question in ProblemFile(kind="problems", path=path, format=format).read()
-    ]
-    if silent := [problem.id for problem in problems if not problem.statement.strip()]:
-        raise DataError(
-            f"corpus {path}: problem {silent[0]!r} has no statement; a model cannot be asked without one"
-        )
+    Raises:
+        DataError: a problem has no statement, or a row cannot be read.
+    """
+    # What reads rows; most who ask for a score read none.
+    from microcoder.data.benchmarks import ProblemFile
+
+    benchmark = ProblemFile(kind="problems", path=path, format=format)
+    problems = [question.load() for question in benchmark.read()]
+    for problem in problems:
+        if not problem.statement.strip():
+            raise DataError(
+                f"corpus {path}: problem {problem.id!r} has no statement; a model cannot be asked "
+                "without one"
+            )
     return problems

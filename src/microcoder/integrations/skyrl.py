@@ -21,20 +21,21 @@ class CodeEnv(BaseTextEnv):
         """Read the problem of a row.
 
         Args:
-            env_config: `environment.skyrl_gym.microcoder`, a mapping or an object: its `judge` has options of `Judge`.
-            extras: the row's columns beside `prompt` and `env_class`, in any form that `read_problem` reads;
-                `reward_spec` is read as verl's `reward_model`.
+            env_config: `environment.skyrl_gym.microcoder`, a mapping or an object: its `judge` has
+                options of `Judge`.
+            extras: the row's columns beside `prompt` and `env_class`, in any form that
+                `read_problem` reads; `reward_spec` is read as verl's `reward_model`.
 
         Raises:
-            ConfigError: an option is unknown, or another environment of this process has another value of it.
+            ConfigError: an option is unknown, or another environment of this process has another
+                value of it.
             DataError: the row cannot be judged: which field, and why.
         """
         super().__init__()
-        options = (
-            env_config.get("judge")
-            if isinstance(env_config, Mapping)
-            else getattr(env_config, "judge", None)
-        )
+        if isinstance(env_config, Mapping):
+            options = env_config.get("judge")
+        else:
+            options = getattr(env_config, "judge", None)
         self._judge = shared_judge(**(options or {}))
         # SkyRL adds its own setting to the columns of the row.
         row = {name: value for name, value in (extras or {}).items() if name != "max_turns"}
@@ -47,7 +48,8 @@ class CodeEnv(BaseTextEnv):
         """Judge an answer.
 
         Raises:
-            EvaluatorFault: the sandbox failed each time: SkyRL needs a reward, and 0 means that the program is wrong.
+            EvaluatorFault: the sandbox failed each time: SkyRL needs a reward, and 0 means that the
+                program is wrong.
         """
         program = extract_program(action, language=self.problem.language)
         (verdict,) = self._judge.judge([program], [self.problem])

@@ -20,12 +20,17 @@ _OF_TRL = (
     "log_metric",
     "environments",
 )
+"""Arguments of TRL's call that are no columns of the data set."""
+
 Completions = Sequence[str | Sequence[Mapping[str, Any]]]
 """Texts, or the messages of chats."""
 
 
 class CodeReward:
-    """A reward function: 1.0, 0.0, or None if the sandbox failed, which TRL leaves out of its group."""
+    """A reward function: 1.0, 0.0, or None if the sandbox failed.
+
+    TRL leaves a reward of None out of its group.
+    """
 
     __name__ = "code_reward"
 
@@ -42,7 +47,8 @@ class CodeReward:
         Raises:
             ConfigError: an option is wrong, or differs from that of this process's judge.
         """
-        self._mode, self._format = mode, format
+        self._mode: Mode = mode
+        self._format = format
         self._judge = shared_judge(**check_mode(mode, judge))
 
     def __call__(self, completions: Completions, **columns: Any) -> list[float | None]:
@@ -57,47 +63,59 @@ class CodeReward:
     def _read(
         self, completions: Completions, columns: Mapping[str, Any]
     ) -> tuple[list[Program], list[Problem]]:
-        if isinstance(completions, str) or any(isinstance(one, Mapping) for one in completions):
+        """Return the program of each completion, and its problem."""
+        is_single_chat = any(isinstance(completion, Mapping) for completion in completions)
+        if isinstance(completions, str) or is_single_chat:
             raise DataError(
                 "completions are a list, also of one: [text], or [[message, ...]] of a chat"
             )
-        names = [name for name in columns if name not in _OF_TRL]
-        prompts = columns.get("prompts") or [None] * len(completions)
-        for name, column in (("prompts", prompts), *((name, columns[name]) for name in names)):
-            if isinstance(column, str) or len(column) != len(completions):
-                raise DataError(
-                    f"column {name} is no list of {len(completions)} values, one for each completion"
-                )
+        num = len(completions)
+        prompts = columns.get("prompts") or [None] * num
+        _check_column("prompts", prompts, num)
+        own = {name: column for name, column in columns.items() if name not in _OF_TRL}
+        for name, column in own.items():
+            _check_column(name, column, num)
+        programs = []
         problems = []
-        for index, prompt in enumerate(prompts):
-            row = {name: columns[name][index] for name in names}
-            # Our own record takes no further fields; other rows are told apart by their prompt, too.
-            problems.append(
-                to_problem(row if find_record(row) else {"prompt": prompt, **row}, self._format)
-            )
-        texts = map(text_of, completions)
-        found = zip(texts, problems, strict=True)
-        return [
-            extract_program(text, language=problem.language) for text, problem in found
-        ], problems
+        for index, completion in enumerate(completions):
+            row = {name: column[index] for name, column in own.items()}
+            # Our own record takes no further fields; other rows are told apart by their prompt,
+            # too.
+            if not find_record(row):
+                row = {"prompt": prompts[index], **row}
+            problem = to_problem(row, self._format)
+            problems.append(problem)
+            programs.append(extract_program(text_of(completion), language=problem.language))
+        return programs, problems
 
     def _score(self, verdicts: Sequence[Verdict], columns: Mapping[str, Any]) -> list[float | None]:
-        if log_metric := columns.get("log_metric"):
-            for name in (Outcome.SANDBOX_FAULT, Outcome.NO_CODE, Outcome.TIME_LIMIT):
-                log_metric(
-                    f"code/{name}_share",
-                    sum(one.outcome is name for one in verdicts) / len(verdicts),
-                )
-        if log_extra := columns.get("log_extra"):
+        """Return the rewards, and log shares of outcomes where TRL offers to."""
+        log_metric = columns.get("log_metric")
+        if log_metric:
+            for outcome in (Outcome.SANDBOX_FAULT, Outcome.NO_CODE, Outcome.TIME_LIMIT):
+                num = sum(verdict.outcome is outcome for verdict in verdicts)
+                log_metric(f"code/{outcome}_share", num / len(verdicts))
+        log_extra = columns.get("log_extra")
+        if log_extra:
             log_extra("outcome", [str(verdict.outcome) for verdict in verdicts])
         return [score(verdict, self._mode) for verdict in verdicts]
 
 
+def _check_column(name: str, column: Any, num: int) -> None:
+    """Raise DataError unless a column has one value for each completion."""
+    if isinstance(column, str) or len(column) != num:
+        raise DataError(f"column {name} is no list of {num} values, one for each completion")
+
+
 class AsyncCodeReward(CodeReward):
-    """`CodeReward` for TRL's event loop: judges while other asynchronous reward functions wait for theirs."""
+    """`CodeReward` for TRL's event loop.
+
+    It judges while other asynchronous reward functions wait for theirs.
+    """
 
     async def __call__(self, completions: Completions, **columns: Any) -> list[float | None]:  # pyrefly: ignore[bad-override]
         """Return one reward per completion; raises like `CodeReward`."""
+        # Rows may hold megabytes of tests: off the event loop.
         programs, problems = await asyncio.to_thread(self._read, completions, columns)
         verdicts = await asyncio.gather(*map(self._judge.judge_async, programs, problems))
         return self._score(verdicts, columns)

@@ -1,4 +1,7 @@
-"""A corpus as a taskset of verifiers (`verifiers.v1`), which finds it under the name `microcoder-code`."""
+"""A corpus as a taskset of verifiers (`verifiers.v1`).
+
+verifiers finds it under the name `microcoder-code`.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,15 +35,17 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
 
     @vf.reward(weight=1.0)
     async def accepted(self, trace: vf.Trace) -> float:
-        """Return 1 when every test passed, else 0; a sandbox that failed is an error of the rollout, and no reward."""
+        """Return 1 when every test passed, else 0.
+
+        A sandbox that failed is an error of the rollout, and no reward.
+        """
         problem = self.data.problem
         program = extract_program(
             trace.last_reply or "", is_truncated=bool(trace.is_truncated), language=problem.language
         )
         verdict = await self._judge(program)
-        trace.record_metric(
-            "tests_passed_share", verdict.tests_passed / max(1, verdict.tests_total)
-        )
+        share = verdict.tests_passed / max(1, verdict.tests_total)
+        trace.record_metric("tests_passed_share", share)
         trace.info["microcoder"] = {
             **as_figures(verdict),
             "extraction": program.reason,
@@ -53,13 +58,13 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
         problem = self.data.problem
         if problem.reference is None:
             return None
-        return (await self._judge(Program(problem.reference, problem.language))).is_accepted
+        verdict = await self._judge(Program(problem.reference, problem.language))
+        return verdict.is_accepted
 
     async def _judge(self, program: Program) -> Verdict:
+        judging = shared_judge(**self.config.judge)
         try:
-            verdict = await shared_judge(**self.config.judge).judge_async(
-                program, self.data.problem
-            )
+            verdict = await judging.judge_async(program, self.data.problem)
         except EvaluatorFault as error:
             raise vf.SandboxError(str(error)) from error
         if not verdict.is_scorable:
@@ -81,10 +86,14 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
     """The problems of a corpus, in its order."""
 
     def load(self) -> Iterator[CodeTask]:
-        """Yield one task per problem; raises like `read_corpus`, or ConfigError without a corpus."""
+        """Yield one task per problem.
+
+        Raises like `read_corpus`, or ConfigError without a corpus.
+        """
         if self.config.corpus is None:
             raise ConfigError(
-                "the taskset has no corpus; type --taskset.corpus FILE (vf-eval: --env.taskset.corpus FILE)"
+                "the taskset has no corpus; type --taskset.corpus FILE (vf-eval: "
+                "--env.taskset.corpus FILE)"
             )
         for problem in read_corpus(self.config.corpus, format=self.config.format):
             data = CodeData(

@@ -1,8 +1,9 @@
 """The judge as the reward function of a stock verl; see docs/integrations.md.
 
-verl has no reward of None, so a program on which the sandbox failed each time ends the run or, with
-`on_fault=leave_out` and one of our advantage estimators (`algorithm.adv_estimator=microcoder_grpo`), the response is
-left out of its group: of mean, deviation and gradient.
+verl has no reward of None. So a program on which the sandbox failed each time ends the run. With
+`on_fault=leave_out` and one of our advantage estimators
+(`algorithm.adv_estimator=microcoder_grpo`) the response is left out of its group instead: of mean,
+deviation and gradient.
 """
 
 import asyncio
@@ -36,18 +37,23 @@ async def compute_score(
     reward_model_tokenizer: Any = None,
     **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
-    """Return `score` and every field of the verdict, the same keys for all; verl makes metrics of figures.
+    """Return `score` and every field of the verdict, the same keys for all.
+
+    verl makes metrics of figures.
 
     Args:
-        data_source: the row's, like `ground_truth` and `extra_info`; docs/rows.md lists what these may hold.
+        data_source: the row's, like `ground_truth` and `extra_info`; docs/rows.md lists what these
+            may hold.
         solution_str: the response.
         ground_truth: the tests.
         extra_info: further fields of the problem; `problem` may hold our whole record.
         mode: `all`, 1 where every test passed; `fraction`, the share of the tests that passed.
-        on_fault: what to do if the sandbox fails each time: `raise`, or `leave_out`, a score of nan.
+        on_fault: what to do if the sandbox fails each time: `raise`, or `leave_out`, a score of
+            nan.
         reward_router_address: verl's reward model; not used here.
         reward_model_tokenizer: likewise.
-        judge: options of `Judge`, such as `workers`, or `url`; each of verl's reward workers has one judge.
+        judge: options of `Judge`, such as `workers`, or `url`; each of verl's reward workers has
+            one judge.
 
     Raises:
         ConfigError: an option is wrong.
@@ -63,8 +69,8 @@ async def compute_score(
     value = score(verdict, mode)
     if value is None and on_fault == "raise":
         raise fault_of(verdict)
-    found = math.nan if value is None else value
-    return {"score": found, "acc": found, **as_figures(verdict)}
+    reward = math.nan if value is None else value
+    return {"score": reward, "acc": reward, **as_figures(verdict)}
 
 
 def compute_score_sync(
@@ -79,7 +85,10 @@ def compute_score_sync(
     reward_model_tokenizer: Any = None,
     **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
-    """Same as `compute_score`, for verl's manager `remote`, whose workers wait for one program at a time."""
+    """Same as `compute_score`, for verl's manager `remote`.
+
+    Its workers wait for one program at a time.
+    """
     scoring = compute_score(
         data_source,
         solution_str,

@@ -33,11 +33,23 @@ from microcoder.train.recipe.recipe import MicroProblems
 from microcoder.train.run.tasks import generate_splits
 
 Row = dict[str, Any]
+"""A row of a file, or a rollout on the page, as JSON values."""
+
 ROWS_AT_ONCE = 64
+"""Number of rows of a Parquet file that are read together."""
 
 
 def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
-    """Return the columns `names` of a row, those that the file has; DataError if file or row cannot be read."""
+    """Return some columns of a row.
+
+    Args:
+        path: of a Parquet file.
+        row: number of the row.
+        names: of the columns; those that the file has are returned.
+
+    Raises:
+        DataError: file or row cannot be read.
+    """
     try:
         with pq.ParquetFile(path) as file:
             left = row
@@ -51,28 +63,43 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
 
 
 def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Return those of `names`, columns or parts of them (`tests.list.element.detail`), that a file has."""
-    held = set(file.schema_arrow.names) | {
-        file.schema.column(place).path for place in range(len(file.schema))
-    }
+    """Return those of `names` that a file has.
+
+    They are columns or parts of them, such as `tests.list.element.detail`.
+    """
+    held = set(file.schema_arrow.names)
+    held.update(file.schema.column(number).path for number in range(len(file.schema)))
     return [name for name in names if name in held]
 
 
 def line_at(path: Path, begin: int) -> Row:
-    """Return the JSON line that begins at byte `begin`; DataError if the file ends before, or the line is damaged."""
-    if (found := next(read_lines(path, begin), None)) is None:
-        raise DataError(f"{path} has no line at byte {begin} any more; reload the page")
-    return found[1]
+    """Return the JSON line that begins at byte `begin`.
+
+    Raises:
+        DataError: the file ends before, or the line is damaged.
+    """
+    for _, row in read_lines(path, begin):
+        return row
+    raise DataError(f"{path} has no line at byte {begin} any more; reload the page")
 
 
 def stamp_of(*paths: Path) -> list[tuple[int, int]]:
-    """Return the modification time (ns) and size of each file, to detect changes; zeros for a missing one."""
-    known = [path.stat() if path.exists() else None for path in paths]
-    return [(status.st_mtime_ns, status.st_size) if status else (0, 0) for status in known]
+    """Return the modification time (ns) and size of each file, to detect changes.
+
+    They are zeros for a missing file.
+    """
+    stamps = []
+    for path in paths:
+        if path.exists():
+            status = path.stat()
+            stamps.append((status.st_mtime_ns, status.st_size))
+        else:
+            stamps.append((0, 0))
+    return stamps
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ShownProblem:
     """A problem as its file holds it, for display: tests, statement, checker."""
 
     tests: Sequence[Mapping[str, str]]
@@ -87,47 +114,60 @@ class Asked:
     """The whole problem, of which a prompt can be made; None if the file holds less than that."""
 
 
-Find = Callable[[], Asked]
-Place = Callable[[], Iterable[tuple[str, Find]]]
+ReadProblem = Callable[[], ShownProblem]
+"""A function that reads one problem."""
+
+ListProblems = Callable[[], Iterable[tuple[str, ReadProblem]]]
 """A function that yields the names of problems, each with a function that reads the problem."""
 
 
 class ProblemTests:
     """Problems by id, each read when needed: a release of a benchmark is larger than memory."""
 
-    def __init__(self, places: Sequence[Place] = (), *, missing: str = "") -> None:
-        """Keep the places; nothing is read yet.
+    def __init__(self, lists: Sequence[ListProblems] = (), *, missing: str = "") -> None:
+        """Keep the lists of problems; nothing is read yet.
 
         Args:
-            places: functions that list problems.
+            lists: functions that list problems.
             missing: the message in place of tests, if the file that a run names is not here.
         """
-        self._places = list(places)
+        self._lists = list(lists)
         self.missing = missing
         self._lock = threading.Lock()
-        self._known: dict[str, Find] | None = None
+        self._known: dict[str, ReadProblem] | None = None
 
     @property
     def is_empty(self) -> bool:
-        """Whether there are no places to read problems from."""
-        return not self._places
+        """Whether there are no problems to read."""
+        return not self._lists
 
-    def find(self, problem_id: str) -> Asked | None:
-        """Return the problem of an id, or None if there is none; if a file cannot be read, `missing` then says why."""
+    def find(self, problem_id: str) -> ShownProblem | None:
+        """Return the problem of an id, or None if there is none.
+
+        If a file cannot be read, `missing` then says why.
+        """
+        # Requests come in threads: the names are read once.
         with self._lock:
             if self._known is None:
                 self._known = {}
-                for place in self._places:
+                for list_problems in self._lists:
                     try:
-                        self._known |= place()
+                        self._known |= list_problems()
                     except (MicroCoderError, OSError, KeyError, TypeError, ValueError) as error:
                         self.missing = f"Tests' inputs are not shown: {error}"
             read = self._known.get(problem_id)
         return read() if read else None
 
 
+# ----- Where a run's problems are.
+
+
 def tests_of_files(files: Sequence[Path]) -> ProblemTests:
-    """Return the problems of files given by --problems; DataError if one is missing or holds none."""
+    """Return the problems of files given by --problems.
+
+    Raises:
+        DataError: a file is missing or holds no problem.
+    """
     for file in files:
         if not file.exists():
             raise DataError(f"--problems {file} does not exist; check the path")
@@ -137,7 +177,8 @@ def tests_of_files(files: Sequence[Path]) -> ProblemTests:
             raise DataError(f"--problems {file}: {error}") from None
         if first is None:
             raise DataError(
-                f"--problems {file} holds no problem or submission; name a file of a format in docs/rows.md"
+                f"--problems {file} holds no problem or submission; name a file of a format in "
+                "docs/rows.md"
             )
     return ProblemTests([partial(_read_file, file) for file in files])
 
@@ -147,43 +188,40 @@ def tests_of_run(config: Mapping[str, Any]) -> ProblemTests:
     problems = config.get("problems") or {}
     if problems.get("kind") == "micro":
         return ProblemTests([partial(_generate, problems)])
-    named = [
-        Path(problems[split])
-        for split in ("train", "heldout")
-        if isinstance(problems.get(split), str)
-    ]
-    return _tests_here(named, lambda path: partial(_read_file, path))
+    names = [problems.get("train"), problems.get("heldout")]
+    paths = [Path(name) for name in names if isinstance(name, str)]
+    lists = [partial(_read_file, path) for path in paths if path.exists()]
+    return ProblemTests(lists, missing=_explain_missing(paths))
 
 
 def tests_of_evaluation(benchmark: Mapping[str, Any]) -> ProblemTests:
     """Return the problems of an evaluation, by the `benchmark` of its config."""
-    path, plus = benchmark.get("path"), benchmark.get("plus")
-    named = [Path(name) for name in (path, plus) if isinstance(name, str)]
-    return _tests_here(
-        named[:1] if all(name.exists() for name in named) else named,
-        lambda _: partial(_ask, benchmark),
+    names = [benchmark.get("path"), benchmark.get("plus")]
+    paths = [Path(name) for name in names if isinstance(name, str)]
+    lists = [partial(_list_benchmark, benchmark) for path in paths if path.exists()]
+    missing = _explain_missing(paths)
+    if not missing:
+        # All files of a benchmark are read together.
+        lists = lists[:1]
+    return ProblemTests(lists, missing=missing)
+
+
+def _explain_missing(paths: Sequence[Path]) -> str:
+    """Return a sentence on the files that are not here; empty if all are."""
+    missing = [str(path) for path in paths if not path.exists()]
+    if not missing:
+        return ""
+    return (
+        f"Tests' inputs are not shown: {', '.join(missing)} is not here. Name the file with "
+        "--problems."
     )
-
-
-def _tests_here(named: Sequence[Path], place: Callable[[Path], Place]) -> ProblemTests:
-    gone = [str(path) for path in named if not path.exists()]
-    missing = (
-        f"Tests' inputs are not shown: {', '.join(gone)} is not here. Name the file with --problems."
-        if gone
-        else ""
-    )
-    return ProblemTests([place(path) for path in named if path.exists()], missing=missing)
-
-
-def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
-    """Yield the problems of the micro lab by id; raises for a config of another version."""
-    train, heldout = generate_splits(TypeAdapter(MicroProblems).validate_python(problems))
-    for problem in (*train, *heldout):
-        yield problem.id, partial(_asked, problem, "the run's seed, generated anew")
 
 
 def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """Return the digest of the questions of a benchmark that have these ids; None if the file cannot be read."""
+    """Return the digest of the questions of a benchmark that have these ids.
+
+    It is None if the file cannot be read.
+    """
     try:
         benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
         questions = {question.id: question for question in benchmark.read(on_broken=lambda _: None)}
@@ -192,39 +230,57 @@ def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
         return None
 
 
-def _ask(values: Mapping[str, Any]) -> Iterator[tuple[str, Find]]:
+# ----- Lists of problems.
+
+
+def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
+    """Yield the problems of the micro lab by id; raises for a config of another version."""
+    train, heldout = generate_splits(TypeAdapter(MicroProblems).validate_python(problems))
+    for problem in (*train, *heldout):
+        yield problem.id, partial(_show, problem, "the run's seed, generated anew")
+
+
+def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
     """Yield the problems of a benchmark by id; raises for a config of another version."""
     benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
     if isinstance(benchmark, ProblemFile):
         yield from _read_file(benchmark.path)
     else:
-        yield from _of_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
+        yield from _list_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
 
 
-def _of_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, Find]]:
+def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, ReadProblem]]:
     for question in questions:
-        yield question.id, lambda question=question: _asked(question.load(), path.name)
+        yield question.id, partial(_load_question, question, path.name)
 
 
-def _read_file(path: Path) -> Iterator[tuple[str, Find]]:
-    """Yield a file's problems or submissions by id: ours, LiveCodeBench or a known row format; skip other rows."""
+def _load_question(question: Question, origin: str) -> ShownProblem:
+    return _show(question.load(), origin)
+
+
+def _read_file(path: Path) -> Iterator[tuple[str, ReadProblem]]:
+    """Yield a file's problems or submissions by id.
+
+    It is a file of ours, LiveCodeBench's, or of a known row format; other rows are skipped.
+    """
     if is_livecodebench(path):
-        yield from _of_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
+        yield from _list_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
     elif path.is_dir():
         from microcoder.data.release.tables import read_released
 
-        yield from (
-            (problem.id, partial(_asked, problem, path.name)) for problem in read_released(path)
-        )
+        for problem in read_released(path):
+            yield problem.id, partial(_show, problem, path.name)
     else:
         for row in read_file(path, "problem file"):
-            yield from (
-                (name, partial(_read_row, row.read_again, path.name)) for name in _names(row.values)
-            )
+            for name in _names(row.values):
+                yield name, partial(_read_row, row.read_again, path.name)
 
 
 def _names(values: Mapping[str, Any]) -> list[str]:
-    """Return the names that a run may have for a row's problem; none if the row is of no known format."""
+    """Return the names that a run may have for a row's problem.
+
+    There are none if the row is of no known format.
+    """
     if _is_own(values):
         return [values["id"]]
     try:
@@ -232,30 +288,44 @@ def _names(values: Mapping[str, Any]) -> list[str]:
     except MicroCoderError:
         return []
     task = values.get("task_id", values.get("question_id"))
-    also = (
-        f"Mbpp/{task}" if isinstance(task, int) else task if isinstance(task, str) else problem.id
-    )
-    return [problem.id, also]
+    # MBPP's rows have numbers, and its evaluations the names of EvalPlus.
+    if isinstance(task, int):
+        return [problem.id, f"Mbpp/{task}"]
+    if isinstance(task, str):
+        return [problem.id, task]
+    return [problem.id]
 
 
-def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> Asked:
+# ----- A problem for display.
+
+
+def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> ShownProblem:
     values = read_again()
-    return _submitted(values, origin) if _is_own(values) else _asked(read_problem(values), origin)
+    if _is_own(values):
+        return _show_submission(values, origin)
+    return _show(read_problem(values), origin)
 
 
 def _is_own(values: Mapping[str, Any]) -> bool:
+    """Whether a row is of our own format, of problems or of submissions."""
     return isinstance(values.get("id"), str) and isinstance(values.get("tests"), list)
 
 
-def _submitted(row: Mapping[str, Any], origin: str) -> Asked:
-    tests = [test for test in row["tests"] if isinstance(test, dict)]
-    return Asked(
-        [{name: str(test.get(name, "")) for name in ("input", "output")} for test in tests],
-        str(row.get("statement") or ""),
-        row.get("code") if isinstance(row.get("code"), str) else None,
-        str((row.get("checker") or {}).get("type", "default")),
-        origin,
-        _whole_problem(row),
+def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:
+    tests = []
+    for test in row["tests"]:
+        if isinstance(test, dict):
+            tests.append({name: str(test.get(name, "")) for name in ("input", "output")})
+    code = row.get("code")
+    if not isinstance(code, str):
+        code = None
+    return ShownProblem(
+        tests=tests,
+        statement=str(row.get("statement") or ""),
+        code=code,
+        checker=str((row.get("checker") or {}).get("type", "default")),
+        origin=origin,
+        problem=_whole_problem(row),
     )
 
 
@@ -267,23 +337,40 @@ def _whole_problem(row: Mapping[str, Any]) -> Problem | None:
         return None
 
 
-def _asked(problem: Problem, origin: str) -> Asked:
-    show = _as_claims if problem.harness else lambda given, wanted: (given, wanted)
-    shown = [show(test.input, test.output) for test in problem.tests]
-    tests = [{"input": given, "output": wanted} for given, wanted in shown]
-    return Asked(tests, problem.statement, None, problem.checker.type, origin, problem)
+def _show(problem: Problem, origin: str) -> ShownProblem:
+    tests = []
+    for test in problem.tests:
+        text = test.input
+        expected = test.output
+        if problem.harness:
+            text, expected = _as_claims(text, expected)
+        tests.append({"input": text, "output": expected})
+    return ShownProblem(
+        tests=tests,
+        statement=problem.statement,
+        code=None,
+        checker=problem.checker.type,
+        origin=origin,
+        problem=problem,
+    )
 
 
-def _as_claims(given: str, wanted: str) -> tuple[str, str]:
+def _as_claims(text: str, expected: str) -> tuple[str, str]:
+    """Return a harness's test as the calls that it makes, and what is claimed of their results."""
     try:
-        asked, claimed = json.loads(given), json.loads(wanted)
+        asked = json.loads(text)
+        answer = json.loads(expected)
         if "replay" in asked:
             return asked["replay"], "every assertion of the input holds"
-        lines = [*filter(None, [asked.get("setup")]), *asked["calls"]]
-        name = "result" if len(asked["calls"]) == 1 else "results"
-        said = "\n".join(claimed["claims"]).replace(
-            f"{RESULTS}[0]" if name == "result" else RESULTS, name
-        )
-        return "\n".join(lines), said
+        calls = asked["calls"]
+        lines = [asked["setup"]] if asked.get("setup") else []
+        lines += calls
+        claimed = "\n".join(answer["claims"])
+        # The harness's own name for what calls returned says nothing to a reader.
+        if len(calls) == 1:
+            claimed = claimed.replace(f"{RESULTS}[0]", "result")
+        else:
+            claimed = claimed.replace(RESULTS, "results")
+        return "\n".join(lines), claimed
     except (ValueError, KeyError, TypeError):
-        return given, wanted
+        return text, expected

@@ -1,10 +1,12 @@
 """An opened run (`RunSource`), the index of its rollouts, and search in their texts.
 
-The index holds small columns of all rollouts in memory. They travel to the page as they are (`Index.pack`), which
-filters them (`static/columns.js`), from a server as from a bundle: there is one implementation of the filters.
+The index holds small columns of all rollouts in memory. They travel to the page as they are
+(`Index.pack`), which filters them (`static/columns.js`), from a server as from a bundle: there is
+one implementation of the filters.
 """
 
 import json
+import math
 import re
 import struct
 import threading
@@ -22,21 +24,39 @@ from numpy.typing import NDArray
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
-from microcoder.view.files import Asked, ProblemTests, Row
+from microcoder.view.files import ProblemTests, Row, ShownProblem
 from microcoder.view.statements import FoundTests, explain_count
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
+"""Columns of words, which are stored as codes."""
+
 INTEGERS = ("step", "row", "sample_index", "num_tokens", "tests_passed", "tests_total")
+"""Columns of integers."""
+
 FLOATS = ("reward", "advantage", "cpu_seconds")
+"""Columns of floats."""
+
 FLAGS = ("is_truncated",)
+"""Columns of booleans."""
+
 COLUMN_NAMES = (*WORDS, *INTEGERS, *FLOATS, *FLAGS)
+"""All columns, in the order in which they are packed."""
+
 SPLITS = ("train", "heldout", "evaluation", "judged", "corpus")
+"""Words of the column `split`, in the order in which rollouts of one step are listed."""
+
 UNKNOWN = -1
 """Value in an integer column of what the files do not hold."""
+
+_MOST_DIGITS = 9
+"""Most digits of a step and of a row in a rollout's name."""
+
 _ALIGNMENT = 8
+"""Bytes of which a packed column begins at a multiple, as typed arrays of the page must."""
 
 Columns = Mapping[str, NDArray[Any]]
-"""Name -> column, all of equal length: for `WORDS` the codes of the words, for the others the values."""
+"""Name -> column, all of equal length: for `WORDS` the codes of the words, for the others the
+values."""
 
 
 @dataclass(frozen=True)
@@ -54,64 +74,65 @@ class Index:
 
     def count(self, column: str) -> dict[str, int]:
         """Return the count of each word of a column of `WORDS`; zeros are left out."""
-        counts = np.bincount(self.columns[column], minlength=len(self.words[column]))
-        return {
-            word: int(count)
-            for word, count in zip(self.words[column], counts, strict=True)
-            if count
-        }
+        words = self.words[column]
+        counts = np.bincount(self.columns[column], minlength=len(words))
+        return {word: int(count) for word, count in zip(words, counts, strict=True) if count}
 
     def find(self, name: str) -> int | None:
         """Return the position of the rollout `split/step/row`; None if there is no such rollout."""
         split, _, rest = name.partition("/")
         step, _, row = rest.partition("/")
-        if not (step.isdecimal() and row.isdecimal()) or max(len(step), len(row)) > 9:
-            return None
-        words, columns = self.words["split"], self.columns
+        # More digits would overflow the columns' integers.
+        for number in (step, row):
+            if not number.isdecimal() or len(number) > _MOST_DIGITS:
+                return None
+        words = self.words["split"]
+        columns = self.columns
         code = words.index(split) if split in words else UNKNOWN
-        found = (
-            (columns["step"] == int(step))
-            & (columns["row"] == int(row))
-            & (columns["split"] == code)
-        )
-        return next(map(int, np.flatnonzero(found)), None)
+        is_it = columns["step"] == int(step)
+        is_it &= columns["row"] == int(row)
+        is_it &= columns["split"] == code
+        return next(map(int, np.flatnonzero(is_it)), None)
 
-    def places_of(self, problem_id: str) -> list[int]:
+    def positions_of(self, problem_id: str) -> list[int]:
         """Return the positions of a problem's rollouts, first to last."""
         words = self.words["problem_id"]
         if problem_id not in words:
             return []
         code = words.index(problem_id)
-        return [int(place) for place in np.flatnonzero(self.columns["problem_id"] == code)]
+        return [int(position) for position in np.flatnonzero(self.columns["problem_id"] == code)]
 
-    def record(self, place: int) -> dict[str, Any]:
-        """Return the columns of the rollout at a position as plain JSON values; None is unknown or unscored."""
-        columns = self.columns
-        record: dict[str, Any] = {name: self.words[name][columns[name][place]] for name in WORDS}
-        record |= {
-            name: None if columns[name][place] == UNKNOWN else int(columns[name][place])
-            for name in INTEGERS
-        }
-        record |= {
-            name: None if np.isnan(columns[name][place]) else float(columns[name][place])
-            for name in FLOATS
-        }
-        record |= {name: bool(columns[name][place]) for name in FLAGS}
+    def record(self, position: int) -> dict[str, Any]:
+        """Return the columns of the rollout at a position as plain JSON values.
+
+        None is unknown or unscored.
+        """
+        values = {name: column[position] for name, column in self.columns.items()}
+        record: dict[str, Any] = {name: self.words[name][values[name]] for name in WORDS}
+        for name in INTEGERS:
+            record[name] = None if values[name] == UNKNOWN else int(values[name])
+        for name in FLOATS:
+            record[name] = None if np.isnan(values[name]) else float(values[name])
+        for name in FLAGS:
+            record[name] = bool(values[name])
         return {"id": f"{record['split']}/{record['step']}/{record['row']}", **record}
 
     def pack(self) -> bytes:
-        """Return the index as bytes: the JSON header's length (uint32), the header, the columns, little-endian."""
-        arrays = {
-            name: _narrow(name, self.columns[name], len(self.words.get(name, ())))
-            for name in COLUMN_NAMES
-        }
-        head: dict[str, Any] = {
+        """Return the index as bytes, little-endian.
+
+        They are the JSON header's length (uint32), the header, and the columns.
+        """
+        arrays = {}
+        for name in COLUMN_NAMES:
+            num_words = len(self.words.get(name, ()))
+            arrays[name] = _narrow(name, self.columns[name], num_words)
+        header: dict[str, Any] = {
             "version": self.version,
             "num": len(self),
             "words": dict(self.words),
+            "columns": [[name, array.dtype.name] for name, array in arrays.items()],
         }
-        head["columns"] = [[name, array.dtype.name] for name, array in arrays.items()]
-        text = json.dumps(head, separators=(",", ":")).encode("ascii")
+        text = json.dumps(header, separators=(",", ":")).encode("ascii")
         text += b" " * (-(len(text) + 4) % _ALIGNMENT)
         parts = [struct.pack("<I", len(text)), text]
         for array in arrays.values():
@@ -121,11 +142,18 @@ class Index:
 
 
 def _narrow(name: str, column: NDArray[Any], num_words: int) -> NDArray[Any]:
-    if name in WORDS:
-        return column.astype(
-            "<u1" if num_words <= 1 << 8 else "<u2" if num_words <= 1 << 16 else "<u4"
-        )
-    return column.astype("<f4" if name in FLOATS else "<u1" if name in FLAGS else "<i4")
+    """Return a column in the smallest type that holds its values."""
+    if name in FLOATS:
+        return column.astype("<f4")
+    if name in FLAGS:
+        return column.astype("<u1")
+    if name in INTEGERS:
+        return column.astype("<i4")
+    if num_words <= 1 << 8:
+        return column.astype("<u1")
+    if num_words <= 1 << 16:
+        return column.astype("<u2")
+    return column.astype("<u4")
 
 
 class IndexBuilder:
@@ -138,44 +166,53 @@ class IndexBuilder:
         self._version = 0
 
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Set a file's columns from its rows; what a row lacks is unknown, a flag False, a word empty."""
+        """Set a file's columns from its rows.
+
+        What a row lacks is unknown; a flag is then False, and a word empty.
+        """
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
             words = (row.get(name) or "" for row in rows)
             columns[name] = np.fromiter(
                 (codes.setdefault(word, len(codes)) for word in words), dtype=np.int32
             )
-        for names, unknown, kind in (
-            (INTEGERS, UNKNOWN, np.int32),
-            (FLOATS, float("nan"), np.float64),
-            (FLAGS, False, np.bool_),
-        ):
-            for name in names:
-                columns[name] = np.array(
-                    [unknown if row.get(name) is None else row[name] for row in rows], dtype=kind
-                )
+        for name in INTEGERS:
+            columns[name] = np.array(_fill(rows, name, UNKNOWN), dtype=np.int32)
+        for name in FLOATS:
+            columns[name] = np.array(_fill(rows, name, math.nan), dtype=np.float64)
+        for name in FLAGS:
+            columns[name] = np.array(_fill(rows, name, False), dtype=np.bool_)
         self.parts[file] = columns
 
     def build(self) -> Index:
         """Return the index of all files."""
         self._version += 1
-        columns = {
-            name: np.concatenate([part[name] for part in self.parts.values()])
-            if self.parts
-            else np.zeros(0, dtype=np.int32)
-            for name in COLUMN_NAMES
-        }
+        columns = {}
+        for name in COLUMN_NAMES:
+            of_files = [part[name] for part in self.parts.values()]
+            # What is joined of nothing has no type.
+            columns[name] = np.concatenate(of_files) if of_files else np.zeros(0, dtype=np.int32)
         words = {name: tuple(codes) for name, codes in self._codes.items()}
+        # Without rollouts there are no words, and an array of none has no type to index by.
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
-        order = np.lexsort((columns["row"], ranks[columns["split"]], columns["step"]))
-        return Index(
-            words, {name: column[order] for name, column in columns.items()}, self._version
-        )
+        split_ranks = ranks[columns["split"]]
+        # The last key comes first.
+        order = np.lexsort((columns["row"], split_ranks, columns["step"]))
+        ordered = {name: column[order] for name, column in columns.items()}
+        return Index(words, ordered, self._version)
+
+
+def _fill(rows: Sequence[Mapping[str, Any]], name: str, unknown: Any) -> list[Any]:
+    """Return a column's values, with a value for what a row lacks."""
+    return [unknown if row.get(name) is None else row[name] for row in rows]
 
 
 Texts = Mapping[str, Any]
-"""Field -> Arrow array of texts, plain or dictionary-encoded; a field that a part does not have is left out."""
+"""Field -> Arrow array of texts, plain or dictionary-encoded; a field that a part does not have is
+left out."""
+
 _SECONDS_BETWEEN_LOOKS = 1.0
+"""Time for which a run's files are not looked at again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -223,25 +260,37 @@ class RunSource(ABC):
             return self._index
 
     def find_tests(self, problem_id: str) -> FoundTests:
-        """Return the tests of a problem, or why they are not shown: a file may hold another problem under its id."""
-        asked = self.tests.find(problem_id)
-        if asked is None:
-            return FoundTests(None, self.tests.missing)
-        why = self.explain_difference(problem_id, asked) or self._explain_count(problem_id, asked)
-        return FoundTests(None, why) if why else FoundTests(asked)
+        """Return the tests of a problem, or why they are not shown.
 
-    def explain_difference(self, problem_id: str, asked: Asked) -> str:
-        """Return why a problem of a file is not the one of this run, in a sentence; empty if it is."""
+        A file may hold another problem under its id.
+        """
+        problem = self.tests.find(problem_id)
+        if problem is None:
+            return FoundTests(None, self.tests.missing)
+        why = self.explain_difference(problem_id, problem)
+        if not why:
+            why = self._explain_count(problem_id, problem)
+        return FoundTests(None, why) if why else FoundTests(problem)
+
+    def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
+        """Return in a sentence why a problem of a file is not the one of this run.
+
+        It is empty if it is that one.
+        """
         return ""
 
-    def _explain_count(self, problem_id: str, asked: Asked) -> str:
+    def _explain_count(self, problem_id: str, problem: ShownProblem) -> str:
         index = self.index()
-        judged = [int(index.columns["tests_total"][place]) for place in index.places_of(problem_id)]
+        counts = index.columns["tests_total"]
+        judged = [int(counts[position]) for position in index.positions_of(problem_id)]
         num_judged = max(judged, default=0)
-        return explain_count(asked, num_judged=num_judged) if num_judged > 0 else ""
+        return explain_count(problem, num_judged=num_judged) if num_judged > 0 else ""
 
     def stamp(self) -> str:
-        """Return the version of the source's content: it changes whenever `index` or `about` would."""
+        """Return the version of the source's content.
+
+        It changes whenever `index` or `about` would.
+        """
         return str(self.index().version)
 
     @abstractmethod
@@ -250,16 +299,22 @@ class RunSource(ABC):
 
     @abstractmethod
     def parts(self, index: Index) -> list[IndexPart]:
-        """Return the rollouts in the order of the index, in parts whose texts are read when needed, for a search."""
+        """Return the rollouts in the order of the index, in parts, for a search.
+
+        The texts of a part are read when needed.
+        """
 
     @abstractmethod
     def read(self, record: Row) -> Row:
-        """Return the texts and tests that the files hold of a rollout, given by its record (`Index.record`)."""
+        """Return the texts and tests that the files hold of a rollout.
+
+        It is given by its record (`Index.record`).
+        """
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield what `read` returns for every rollout, in the order of the index."""
-        for place in range(len(index)):
-            yield self.read(index.record(place))
+        for position in range(len(index)):
+            yield self.read(index.record(position))
 
     @abstractmethod
     def about(self) -> RunInfo:
@@ -267,11 +322,20 @@ class RunSource(ABC):
 
 
 FIELDS = ("prompt", "response", "program", "errors")
-_MOST_MATCHES = 60
-_LONGEST_NEEDLE = 500
-_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
+"""Fields in which a text can be searched."""
 
-pc: Any = pyarrow.compute  # Its functions are made as it is imported: a type checker sees none.
+_MOST_MATCHES = 60
+"""Most strings that are highlighted in a rollout."""
+
+_LONGEST_NEEDLE = 500
+"""Most characters of a search."""
+
+_GROUPS = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?P?<\w+>|\((?!\?)")
+"""The beginnings of groups that capture; and escapes and sets, so that brackets in them are
+none."""
+
+# Its functions are made as it is imported: a type checker sees none.
+pc: Any = pyarrow.compute
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,7 +348,7 @@ class Needle:
     """Field to search, one of `FIELDS`; empty: all of them."""
 
     def __post_init__(self) -> None:
-        """Raise DataError for too long a text, an unknown field or an invalid regular expression."""
+        """Raise DataError for too long a text, an unknown field or an invalid expression."""
         if len(self.text) > _LONGEST_NEEDLE:
             raise DataError(
                 f"the search has {len(self.text)} characters; at most {_LONGEST_NEEDLE} are allowed"
@@ -294,9 +358,10 @@ class Needle:
         try:
             _matches(pa.array([""]), self)
         except pa.ArrowInvalid as error:
+            fault = str(error).rpartition(": ")[2]
             raise DataError(
-                f"{self.text!r} is not a regular expression of RE2 ({str(error).rpartition(': ')[2]}); escape its "
-                "special characters, or search for plain text"
+                f"{self.text!r} is not a regular expression of RE2 ({fault}); escape its special "
+                "characters, or search for plain text"
             ) from None
 
     @property
@@ -304,7 +369,11 @@ class Needle:
         """The regular expression for RE2, without capturing groups."""
         if not self.is_regex:
             return re.escape(self.text)
-        return _GROUPS.sub(lambda found: "(?:" if found[0].startswith("(") else found[0], self.text)
+
+        def make_plain(match: re.Match[str]) -> str:
+            return "(?:" if match[0].startswith("(") else match[0]
+
+        return _GROUPS.sub(make_plain, self.text)
 
 
 def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
@@ -326,26 +395,29 @@ def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
 
 def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
     """Return the distinct strings of texts that a needle matches, in order, to be highlighted."""
-    found: dict[str, None] = {}
+    strings: dict[str, None] = {}
     for rest in map(_whole, texts):
+        # The same string may stand there often: the number of steps is bounded, too.
         for _ in range(4 * _MOST_MATCHES):
-            hit = _first(rest, needle)
-            if hit is None or len(found) >= _MOST_MATCHES:
+            match = _first(rest, needle)
+            if match is None or len(strings) >= _MOST_MATCHES:
                 break
-            begin, end = hit
+            begin, end = match
             if end > begin:
-                found[rest[begin:end]] = None
+                strings[rest[begin:end]] = None
             rest = rest[max(begin + 1, end) :]
-    return list(found)
+    return list(strings)
 
 
 def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
-    values = texts.dictionary if pa.types.is_dictionary(texts.type) else texts
+    """Return whether each text holds the needle."""
+    is_dictionary = pa.types.is_dictionary(texts.type)
+    values = texts.dictionary if is_dictionary else texts
     # Of plain text, too: RE2 looks for it ten times as fast as Arrow's own search does.
-    found = pc.match_substring_regex(values, needle.pattern, ignore_case=True).fill_null(False)
-    if pa.types.is_dictionary(texts.type):
-        found = found.take(texts.indices).fill_null(False)
-    return found.to_numpy(zero_copy_only=False)
+    mask = pc.match_substring_regex(values, needle.pattern, ignore_case=True).fill_null(False)
+    if is_dictionary:
+        mask = mask.take(texts.indices).fill_null(False)
+    return mask.to_numpy(zero_copy_only=False)
 
 
 def _whole(text: str) -> str:
@@ -354,6 +426,10 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
+    """Return where the first match in a text begins and ends; None without one."""
     pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
-    hit = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
-    return None if hit is None else (len(hit["before"]), len(hit["before"]) + len(hit["found"]))
+    match = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
+    if match is None:
+        return None
+    begin = len(match["before"])
+    return begin, begin + len(match["found"])

@@ -1,16 +1,19 @@
 """The sources of the viewer other than training runs, which are in `training_source`.
 
-`CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each with its reason.
+`CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each
+with its reason.
 
-`EvaluationSource`: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote, joined by sample.
+`EvaluationSource`: samples.jsonl and verdicts.jsonl of a folder that `microcoder eval` wrote,
+joined by sample.
 
-`VerdictSource`: a file that `microcoder judge` wrote; the programs are in the submission file, if it is given.
+`VerdictSource`: a file that `microcoder judge` wrote; the programs are in the submission file, if
+it is given.
 """
 
 import functools
 import json
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +28,9 @@ from microcoder.judge.core.files import read_json, read_lines, read_rows
 from microcoder.judge.core.types import Outcome
 from microcoder.view.files import (
     ROWS_AT_ONCE,
-    Asked,
     ProblemTests,
     Row,
+    ShownProblem,
     digest_asked,
     line_at,
     present,
@@ -45,18 +48,87 @@ from microcoder.view.statements import (
     note_change,
 )
 
+_ROWS_A_PART = 256
+"""Number of rollouts whose texts are searched together."""
+
+KEPT = "kept"
+"""Verdict of a row of a corpus that was not rejected."""
+
+_LIGHT = (
+    "id",
+    "dataset",
+    "stage",
+    "reason",
+    "platform_difficulty",
+    "difficulty",
+    "pass_rate",
+    "num_tests",
+)
+"""Columns of a corpus that are read for all rows."""
+
+_FACTS = (
+    "detail",
+    "stage",
+    "reason",
+    "dataset",
+    "source_row",
+    "url",
+    "licence",
+    "date",
+    "platform",
+    "title",
+    "natural_language",
+    "flags",
+    "platform_difficulty",
+    "difficulty",
+    "pass_rate",
+    "pass_rates",
+    "num_generated_tests",
+    "num_hidden_tests",
+)
+"""Columns of a corpus that are listed beside a problem."""
+
+_HEAVY = (
+    "id",
+    "statement",
+    "statement_found",
+    "problem",
+    "solutions",
+    "raw",
+    "candidate",
+    *_FACTS,
+)
+"""Columns of a corpus that are read for a row which is shown."""
+
+_SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
+"""Keys of samples.jsonl that are columns of the index."""
+
+_UNJUDGED = "not judged yet"
+"""Verdict of a sample without one."""
+
+_WIRE = "\x1eresults "
+"""Prefix of the values that calls returned, in the output of a harness."""
+
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
-    """Return a table of counts by word, the most frequent first; `words` and `counted` are its column titles."""
-    rows = [[word, str(count)] for word, count in sorted(counts.items(), key=lambda item: -item[1])]
+    """Return a table of counts by word, the most frequent first.
+
+    Args:
+        title: of the table.
+        words: title of the column of words.
+        counted: title of the column of counts.
+        counts: word -> count.
+    """
+    by_count = sorted(counts.items(), key=lambda item: -item[1])
+    rows = [[word, str(count)] for word, count in by_count]
     return {"title": title, "columns": [words, counted], "rows": rows}
 
 
-_ROWS_A_PART = 256
-
-
 class LineSource(RunSource):
-    """A run with one rollout per line or row of some files; a subclass defines how a line is read."""
+    """A run with one rollout per line or row of some files.
+
+    A subclass defines how a line is read.
+    """
 
     split: str
     """Value of the column `split` of all rollouts."""
@@ -68,42 +140,32 @@ class LineSource(RunSource):
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the rollouts in parts of some lines each, whose texts are read when needed."""
-        num, read = len(index), functools.partial(self._read_texts, index)
-        return [
-            IndexPart(min(_ROWS_A_PART, num - i), functools.partial(read, i))
-            for i in range(0, num, _ROWS_A_PART)
-        ]
+        num = len(index)
+        parts = []
+        for start in range(0, num, _ROWS_A_PART):
+            read = functools.partial(self._read_texts, index, start)
+            parts.append(IndexPart(min(_ROWS_A_PART, num - start), read))
+        return parts
 
     def _read_texts(self, index: Index, start: int) -> Texts:
-        rows = [
-            self.read(index.record(place))
-            for place in range(start, min(start + _ROWS_A_PART, len(index)))
-        ]
-        named = {"prompt": "prompt", "response": "completion", "program": "program"}
-        texts = {field: [row.get(name) for row in rows] for field, name in named.items()}
-        texts["errors"] = [
-            "\n".join(
-                f"{test.get('detail') or ''}\n{test.get('output') or ''}"
-                for test in row.get("tests") or ()
-            )
-            for row in rows
-        ]
-        for column in texts.values():
-            column[:] = [
-                None if text is None else text.encode("utf-8", "replace").decode()
-                for text in column
-            ]
-        return {field: pa.array(column, pa.string()) for field, column in texts.items()}
+        end = min(start + _ROWS_A_PART, len(index))
+        rows = [self.read(index.record(position)) for position in range(start, end)]
+        return {
+            "prompt": _as_column([row.get("prompt") for row in rows]),
+            "response": _as_column([row.get("completion") for row in rows]),
+            "program": _as_column([row.get("program") for row in rows]),
+            "errors": _as_column([_join_errors(row) for row in rows]),
+        }
 
     def _refresh(self) -> bool:
-        if (stamp := stamp_of(*self._files)) == self._stamp:
+        stamp = stamp_of(*self._files)
+        if stamp == self._stamp:
             return False
-        rows = [
-            {"split": self.split, "step": 0, "row": place, **light}
-            for place, light in enumerate(self._lights())
-        ]
+        rows = []
+        for number, light in enumerate(self._lights()):
+            rows.append({"split": self.split, "step": 0, "row": number, **light})
         self._builder.put_rows("lines", rows)
-        # Last: files that cannot be read are an error each time.
+        # Last: files that cannot be read are an error each time, and not only the first.
         self._stamp = stamp
         return True
 
@@ -112,45 +174,52 @@ class LineSource(RunSource):
         """Read the files; return the small columns of each row, without split, step and row."""
 
 
+def _as_column(texts: Sequence[str | None]) -> Any:
+    """Return texts as an Arrow array, which refuses lone surrogates."""
+    whole = []
+    for text in texts:
+        if text is not None:
+            text = text.encode("utf-8", "replace").decode()
+        whole.append(text)
+    return pa.array(whole, pa.string())
+
+
+def _join_errors(row: Row) -> str:
+    """Return what a rollout's tests said and printed, as one text."""
+    tests = row.get("tests") or ()
+    return "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in tests)
+
+
 def light_verdict(row: Row) -> Row:
-    """Return a row's columns for the page's list: reward (None if the sandbox failed), verdict, test counts."""
+    """Return a row's columns for the page's list.
+
+    They are the reward (None if the sandbox failed), the verdict and the counts of tests.
+    """
     outcome = row.get("verdict")
-    reward = None if outcome == Outcome.SANDBOX_FAULT else float(outcome == Outcome.ACCEPTED)
+    reward = None
+    if outcome != Outcome.SANDBOX_FAULT:
+        reward = float(outcome == Outcome.ACCEPTED)
     return {
         "reward": reward,
-        **{name: row.get(name) for name in ("verdict", "tests_passed", "tests_total")},
+        "verdict": outcome,
+        "tests_passed": row.get("tests_passed"),
+        "tests_total": row.get("tests_total"),
     }
 
 
-KEPT = "kept"
-_LIGHT = (
-    "id",
-    "dataset",
-    "stage",
-    "reason",
-    "platform_difficulty",
-    "difficulty",
-    "pass_rate",
-    "num_tests",
-)
-_HEAVY = (
-    "id", "statement", "statement_found", "problem", "solutions", "raw", "candidate", "detail", "stage", "reason",
-    "dataset", "source_row", "url", "licence", "date", "platform", "title", "natural_language", "flags",
-    "platform_difficulty", "difficulty", "pass_rate", "pass_rates", "num_generated_tests", "num_hidden_tests",
-)  # fmt: skip
-_FACTS = _HEAVY[7:]
-
-
 class CorpusSource(LineSource):
-    """A built corpus, each problem as a rollout: its statement, the source's text, a solution, its tests."""
+    """A built corpus, each problem as a rollout.
+
+    It has the problem's statement, the source's text, a solution, and the tests.
+    """
 
     kind = "corpus"
     split = "corpus"
 
     def __init__(self, root: Path) -> None:
-        super().__init__(
-            *sorted(root.glob("problems-*.parquet")), *sorted(root.glob("rejected-*.parquet"))
-        )
+        problems = sorted(root.glob("problems-*.parquet"))
+        rejected = sorted(root.glob("rejected-*.parquet"))
+        super().__init__(*problems, *rejected)
         manifest = read_json(root / "manifest.json", what="corpus manifest")
         self.name = str(manifest.get("name") or root.resolve().name)
         self.tests = tests_of_files([root])
@@ -159,7 +228,8 @@ class CorpusSource(LineSource):
         """Number of rows of each file."""
 
     def read(self, record: Row) -> Row:
-        """Return a problem's statement, source text, solution and facts, as the texts of a rollout."""
+        """Return a problem's statement, source text, solution and facts, as the texts of a
+        rollout."""
         row = record["row"]
         for path, num_rows in zip(self._files, self._num_rows, strict=True):
             if row < num_rows:
@@ -167,7 +237,7 @@ class CorpusSource(LineSource):
             row -= num_rows
         raise DataError(f"{self._root} has no row {record['row']} any more; reload the page")
 
-    def read_all(self, index: Any) -> Iterator[Row]:
+    def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every problem's texts, file by file."""
         for path in self._files:
             with pq.ParquetFile(path) as file:
@@ -175,11 +245,11 @@ class CorpusSource(LineSource):
                     yield from map(_as_rollout, batch.to_pylist())
 
     def about(self) -> RunInfo:
-        """Return the run's facts with a table: how many rows were kept, and why the others were not."""
-        table = tabulate_counts(
-            "Rows by what became of them", "reason", "rows", self.index().count("verdict")
-        )
-        return RunInfo("finished", [("folder", str(self._root))], (), (), [table])
+        """Return the run's facts with a table: how many rows were kept, and why the others were
+        not."""
+        counts = self.index().count("verdict")
+        table = tabulate_counts("Rows by what became of them", "reason", "rows", counts)
+        return RunInfo("finished", facts=[("folder", str(self._root))], tables=[table])
 
     def _lights(self) -> Iterator[Row]:
         self._num_rows = []
@@ -203,175 +273,210 @@ class CorpusSource(LineSource):
 
 
 def _as_rollout(row: Row) -> Row:
-    known = {name: row[name] for name in _FACTS if row.get(name) not in (None, "", [])}
-    facts = {
-        name.replace("_", " "): ", ".join(map(str, value))
-        if isinstance(value, list)
-        else str(value)
-        for name, value in known.items()
-    }
+    """Return a row of a corpus as the texts of a rollout."""
     candidate = _parse(row.get("candidate"))
-    solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
-    program = next(
-        (s.get("code") for s in solutions if s.get("known", "accepted") == "accepted"), None
-    )
     problem = _parse(row.get("problem"))
+    found = row.get("statement_found") or candidate.get("statement_found")
+    solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
+    program = _first_accepted(solutions) or problem.get("reference")
+    extraction = "" if program else "the source gives no solution"
     return {
         "prompt": row.get("statement") or candidate.get("statement") or "",
-        "completion": row.get("statement_found")
-        or candidate.get("statement_found")
-        or row.get("raw")
-        or None,
-        "program": program or problem.get("reference"),
-        "extraction": "" if program or problem.get("reference") else "the source gives no solution",
+        "completion": found or row.get("raw") or None,
+        "program": program,
+        "extraction": extraction,
         "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
-        "facts": facts,
+        "facts": _list_facts(row),
     }
+
+
+def _first_accepted(solutions: Iterable[Row]) -> Any:
+    """Return the code of the first solution that the source does not say is wrong."""
+    for solution in solutions:
+        if solution.get("known", "accepted") == "accepted":
+            return solution.get("code")
+    return None
+
+
+def _list_facts(row: Row) -> Row:
+    """Return name -> text, for the columns that have a value."""
+    facts: Row = {}
+    for column in _FACTS:
+        value = row.get(column)
+        if value in (None, "", []):
+            continue
+        if isinstance(value, list):
+            value = ", ".join(map(str, value))
+        facts[column.replace("_", " ")] = str(value)
+    return facts
 
 
 def _parse(text: str | None) -> Any:
+    """Return a column of JSON; an empty object where there is none."""
     try:
         return json.loads(text) if text else {}
     except ValueError:
         return {}
 
 
-_SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
-_UNJUDGED = "not judged yet"
-_WIRE = "\x1eresults "
-"""Prefix of the values that calls returned, in the output of a harness."""
-
-
 class EvaluationSource(LineSource):
-    """A folder that `microcoder eval` wrote, finished or not: each answer with its verdict as a rollout."""
+    """A folder that `microcoder eval` wrote, finished or not: each answer as a rollout."""
 
     kind = "evaluation"
     split = "evaluation"
 
     def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
-        self._folder, self._manifest = EvaluationFolder(root), manifest
+        self._folder = EvaluationFolder(root)
+        self._manifest = manifest
         super().__init__(self._folder.samples, self._folder.verdicts)
         self.name = str(manifest.get("name") or root.resolve().name)
-        self.tests = tests or tests_of_evaluation(
-            (manifest.get("config") or {}).get("benchmark") or {}
-        )
-        self._questions: dict[str, Row] = {}
-        self._benchmark: tuple[str, bool] | None = None
+        self._benchmark: Row = (manifest.get("config") or {}).get("benchmark") or {}
+        """The benchmark of the config."""
+        self._digest = (manifest.get("benchmark") or {}).get("digest")
+        """The digest of what was asked; None if it was not recorded."""
+        self.tests = tests or tests_of_evaluation(self._benchmark)
         self._reads_own_file = tests is None
+        self._questions: dict[str, Row] = {}
+        self._is_file_as_asked: bool | None = None
         self._sample_begins: list[int] = []
         self._verdict_begins: dict[int, int] = {}
 
     def read(self, record: Row) -> Row:
-        """Return a sample's response, program and tests; the prompt is the statement, if the benchmark can be read."""
+        """Return a sample's response, program and tests.
+
+        The prompt is the statement, if the sample has none and the benchmark can be read.
+        """
         sample = line_at(self._folder.samples, self._sample_begins[record["row"]])
         begin = self._verdict_begins.get(record["row"])
         verdict = line_at(self._folder.verdicts, begin) if begin is not None else {}
+        tests = []
+        for test in verdict.get("tests") or []:
+            output = test.get("output") or ""
+            if _WIRE in output:
+                test = {**test, "output": output.strip().removeprefix(_WIRE)}
+            tests.append(test)
         question = self._questions.get(record["problem_id"], {})
-        facts = {name: question.get(name) for name in ("title", "platform", "difficulty", "date")}
-        asked = self.find_tests(record["problem_id"]).asked
-        tests = [dict(test) for test in verdict.get("tests") or []]
-        for test in (test for test in tests if _WIRE in (test.get("output") or "")):
-            test["output"] = test["output"].strip().removeprefix(_WIRE)
-        shown = {"prompt": asked.statement} if asked else {}
-        return {**shown, **sample, "tests": tests, "facts": {k: v for k, v in facts.items() if v}}
+        facts = {}
+        for name in ("title", "platform", "difficulty", "date"):
+            if question.get(name):
+                facts[name] = question[name]
+        shown: Row = {}
+        problem = self.find_tests(record["problem_id"]).problem
+        if problem:
+            shown["prompt"] = problem.statement
+        return {**shown, **sample, "tests": tests, "facts": facts}
 
-    def explain_difference(self, problem_id: str, asked: Asked) -> str:
-        """Return why a problem of a file is not the one of this evaluation, by the digest of what was asked."""
+    def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
+        """Return why a problem of a file is not the one of this evaluation.
+
+        It is found by the digest of what was asked.
+        """
         # The questions are read with the index.
         self.index()
         recorded = self._questions.get(problem_id, {}).get("statement_digest")
         if recorded is not None:
-            is_same = recorded == digest_statement(asked.statement)
-            return "" if is_same else explain_other(asked)
-        # Written before statements were recorded: the manifest has one digest of the whole benchmark.
-        if self._whole_benchmark() == (asked.origin, True):
+            is_same = recorded == digest_statement(problem.statement)
+            return "" if is_same else explain_other(problem)
+        # Written before statements were recorded: the manifest has one digest of the whole
+        # benchmark.
+        if problem.origin == self._path_of_benchmark().name and self._has_file_as_asked():
             return ""
         return (
-            "Not shown: this evaluation recorded no statements, and its benchmark's file is not the one that was "
-            f"asked, or is not {asked.origin}. Evaluate again with this version to record them."
+            "Not shown: this evaluation recorded no statements, and its benchmark's file is not "
+            f"the one that was asked, or is not {problem.origin}. Evaluate again with this version "
+            "to record them."
         )
 
     def find_tests(self, problem_id: str) -> FoundTests:
-        """Return the tests of a problem, or why they are not shown; a file that changed since is named as such."""
-        found = super().find_tests(problem_id)
-        benchmark = (self._manifest.get("config") or {}).get("benchmark") or {}
-        is_recorded = bool((self._manifest.get("benchmark") or {}).get("digest"))
-        path = Path(str(benchmark.get("path")))
-        is_comparable = is_recorded and is_of_this_version(self._manifest) and is_small([path])
-        if not (found.asked and self._reads_own_file and is_comparable):
-            return found
-        return found if self._whole_benchmark()[1] else note_change(found)
+        """Return the tests of a problem, or why they are not shown.
 
-    def _whole_benchmark(self) -> tuple[str, bool]:
-        """Return the name of the benchmark's file, and whether it holds what the manifest says was asked."""
-        if self._benchmark is None:
-            values = (self._manifest.get("config") or {}).get("benchmark") or {}
-            recorded = (self._manifest.get("benchmark") or {}).get("digest")
-            self._benchmark = Path(str(values.get("path"))).name, False
-            if recorded is not None and values:
-                digest = digest_asked(values, list(self._questions))
-                self._benchmark = self._benchmark[0], digest == recorded
-        return self._benchmark
+        A file that changed since is named as such.
+        """
+        found = super().find_tests(problem_id)
+        if not found.problem or not self._reads_own_file:
+            return found
+        # Where the digests can be compared, and the file is read in no time.
+        is_comparable = bool(self._digest) and is_of_this_version(self._manifest)
+        if not is_comparable or not is_small([self._path_of_benchmark()]):
+            return found
+        return found if self._has_file_as_asked() else note_change(found)
+
+    def _path_of_benchmark(self) -> Path:
+        return Path(str(self._benchmark.get("path")))
+
+    def _has_file_as_asked(self) -> bool:
+        """Whether the benchmark's file holds what the manifest says was asked."""
+        if self._is_file_as_asked is None:
+            self._is_file_as_asked = False
+            if self._digest is not None and self._benchmark:
+                digest = digest_asked(self._benchmark, list(self._questions))
+                self._is_file_as_asked = digest == self._digest
+        return self._is_file_as_asked
 
     def stamp(self) -> str:
-        """Return a text that changes when samples or verdicts are added, or the results are written."""
+        """Return a text that changes when samples or verdicts are added, or the results are
+        written."""
         return f"{super().stamp()} {self._folder.results.exists()}"
 
     def about(self) -> RunInfo:
-        """Return state, config and tables: accuracy by platform and difficulty, samples by verdict."""
+        """Return state, config and tables: accuracy by platform and difficulty, samples by
+        verdict."""
         path = self._folder.results
-        results = read_json(path, what="results") if path.exists() else None
-        columns = ["platform", "difficulty", "figure", "%, with 95 % interval (n: problems)"]
-        cells = (results or {}).get("cells") or ()
-        rows = [
-            [one["platform"], one["difficulty"], f"pass@{one['k']}", describe_cell(one)]
-            for one in cells
-        ]
-        tables = [{"title": "Accuracy", "columns": columns, "rows": rows}] if rows else []
-        counts = (results or {}).get("outcomes") or self.index().count("verdict")
+        results = read_json(path, what="results") if path.exists() else {}
+        tables = []
+        if results.get("cells"):
+            tables.append(_tabulate_accuracy(results["cells"]))
+        counts = results.get("outcomes") or self.index().count("verdict")
         tables.append(tabulate_counts("Samples by verdict", "verdict", "samples", counts))
-        waiting = (
-            f"{counts[_UNJUDGED]} samples are not judged yet." if counts.get(_UNJUDGED) else ""
-        )
-        notices = [text for text in (waiting, self.tests.missing) if text]
-        facts = {
-            "started": self._manifest.get("started", ""),
-            **flatten(self._manifest.get("config") or {}),
-        }
-        shown = [(key, str(value)) for key, value in facts.items()]
-        return RunInfo("finished" if results else "not finished", shown, notices, (), tables)
+        notices = []
+        if counts.get(_UNJUDGED):
+            notices.append(f"{counts[_UNJUDGED]} samples are not judged yet.")
+        if self.tests.missing:
+            notices.append(self.tests.missing)
+        facts = [("started", str(self._manifest.get("started", "")))]
+        for key, value in flatten(self._manifest.get("config") or {}).items():
+            facts.append((key, str(value)))
+        state = "finished" if results else "not finished"
+        return RunInfo(state, facts=facts, notices=notices, tables=tables)
 
     def _lights(self) -> list[Row]:
-        self._questions = {
-            row["problem_id"]: row
-            for row in read_rows(self._folder.questions)
-            if "problem_id" in row
-        }
-        self._sample_begins, self._verdict_begins = [], {}
+        self._questions = {}
+        for row in read_rows(self._folder.questions):
+            if "problem_id" in row:
+                self._questions[row["problem_id"]] = row
+        self._sample_begins = []
+        self._verdict_begins = {}
         lights: list[Row] = []
-        places: dict[tuple[Any, Any], int] = {}
-        for place, (begin, row) in enumerate(read_lines(self._folder.samples)):
+        numbers: dict[tuple[Any, Any], int] = {}
+        for number, (begin, row) in enumerate(read_lines(self._folder.samples)):
             if not {"problem_id", "sample_index"} <= row.keys():
                 raise DataError(
                     f"{self._folder.samples} was edited or damaged: a line names no sample"
                 )
-            places[row["problem_id"], row["sample_index"]] = place
+            numbers[row["problem_id"], row["sample_index"]] = number
             self._sample_begins.append(begin)
             question = self._questions.get(row["problem_id"], {})
-            tier = " ".join(filter(None, (question.get("platform"), question.get("difficulty"))))
-            lights.append(
-                {
-                    **{name: row.get(name) for name in _SAMPLE_KEYS},
-                    "tier": tier,
-                    "verdict": _UNJUDGED,
-                }
-            )
+            parts = (question.get("platform"), question.get("difficulty"))
+            light = {name: row.get(name) for name in _SAMPLE_KEYS}
+            light["tier"] = " ".join(filter(None, parts))
+            light["verdict"] = _UNJUDGED
+            lights.append(light)
+        # Of two verdicts on a sample the later one counts.
         for begin, row in read_lines(self._folder.verdicts):
-            place = places.get((row.get("problem_id"), row.get("sample_index")))
-            if place is not None:
-                self._verdict_begins[place] = begin
-                lights[place] |= light_verdict(row)
+            number = numbers.get((row.get("problem_id"), row.get("sample_index")))
+            if number is not None:
+                self._verdict_begins[number] = begin
+                lights[number] |= light_verdict(row)
         return lights
+
+
+def _tabulate_accuracy(cells: Iterable[Row]) -> Row:
+    rows = []
+    for cell in cells:
+        figure = f"pass@{cell['k']}"
+        rows.append([cell["platform"], cell["difficulty"], figure, describe_cell(cell)])
+    columns = ["platform", "difficulty", "figure", "%, with 95 % interval (n: problems)"]
+    return {"title": "Accuracy", "columns": columns, "rows": rows}
 
 
 class VerdictSource(LineSource):
@@ -389,40 +494,50 @@ class VerdictSource(LineSource):
         first = next((row for _, row in read_lines(path)), {})
         if not {"verdict", "origin"} & first.keys():
             raise DataError(
-                f"{path} is not a file of verdicts: its first line has none; name the file that `microcoder judge` "
-                "wrote by -o, or a folder of `microcoder train`, `microcoder eval` or `microcoder data build`"
+                f"{path} is not a file of verdicts: its first line has none; name the file that "
+                "`microcoder judge` wrote by -o, or a folder of `microcoder train`, `microcoder "
+                "eval` or `microcoder data build`"
             )
 
     def read(self, record: Row) -> Row:
-        """Return a submission's tests, and its program and statement if the submission file is given."""
+        """Return a submission's tests, and its program and statement if the submission file is
+        given."""
         row = line_at(self._path, self._begins[record["row"]])
-        asked = self.find_tests(record["problem_id"]).asked
-        facts = {"isolation": row["isolation"]} if row.get("isolation") else {}
-        texts = {
-            "program": asked.code if asked else None,
-            "prompt": asked.statement if asked else None,
-        }
-        return {**texts, "tests": row.get("tests") or [], "facts": facts}
+        shown: Row = {"program": None, "prompt": None, "tests": row.get("tests") or [], "facts": {}}
+        problem = self.find_tests(record["problem_id"]).problem
+        if problem:
+            shown["program"] = problem.code
+            shown["prompt"] = problem.statement
+        if row.get("isolation"):
+            shown["facts"] = {"isolation": row["isolation"]}
+        return shown
 
     def about(self) -> RunInfo:
         """Return the run's facts with a table of submissions by verdict."""
         meta_file = self._path.with_name(self._path.name + ".meta.json")
         meta = read_json(meta_file, what="description") if meta_file.exists() else {}
-        facts = [(key, str(meta[key])) for key in ("num_submissions", "seconds") if key in meta]
-        facts += [(key, str(value)) for key, value in (meta.get("origin") or {}).items()]
-        missing = (
-            "Programs and tests are not in this file; name the submission file with --problems."
-        )
-        notices = [missing] if self.tests.is_empty else []
-        table = tabulate_counts(
-            "Submissions by verdict", "verdict", "submissions", self.index().count("verdict")
-        )
-        return RunInfo("finished", facts, notices, (), [table])
+        facts = []
+        for key in ("num_submissions", "seconds"):
+            if key in meta:
+                facts.append((key, str(meta[key])))
+        origin = meta.get("origin") or {}
+        for key, value in origin.items():
+            facts.append((key, str(value)))
+        notices = []
+        if self.tests.is_empty:
+            notices.append(
+                "Programs and tests are not in this file; name the submission file with --problems."
+            )
+        counts = self.index().count("verdict")
+        table = tabulate_counts("Submissions by verdict", "verdict", "submissions", counts)
+        return RunInfo("finished", facts=facts, notices=notices, tables=[table])
 
     def _lights(self) -> list[Row]:
-        rows = [(begin, row) for begin, row in read_lines(self._path) if "verdict" in row]
-        self._begins = [begin for begin, _ in rows]
-        return [
-            {"sample_index": 0, "problem_id": str(row.get("id", "")), **light_verdict(row)}
-            for _, row in rows
-        ]
+        self._begins = []
+        lights = []
+        for begin, row in read_lines(self._path):
+            if "verdict" in row:
+                self._begins.append(begin)
+                problem_id = str(row.get("id", ""))
+                lights.append({"sample_index": 0, "problem_id": problem_id, **light_verdict(row)})
+        return lights

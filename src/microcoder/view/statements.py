@@ -1,9 +1,8 @@
-"""Whether a problem of a file is the one that the model saw: tests are shown beside a rollout only
-where it is.
+"""Whether a problem of a file is the one that the model saw.
 
-A problem file may have changed after a run, and two files may hold different problems under one id.
-So the statement is compared with what the run recorded: training records the prompts, an evaluation
-a digest of each statement.
+Tests are shown beside a rollout only where it is. A problem file may have changed after a run, and
+two files may hold different problems under one id. So the statement is compared with what the run
+recorded: training records the prompts, an evaluation a digest of each statement.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,49 +16,52 @@ import microcoder
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.train.recipe.judge import PromptConfig, make_prompt_builder
-from microcoder.view.files import Asked
+from microcoder.view.files import ShownProblem
+
+_MOST_TO_COMPARE = 64 * 2**20
+"""Bytes of problem files up to which a viewer reads all of them, to see whether anything in them
+changed."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoundTests:
     """The tests to show beside the rollouts of a problem, or the reason why none are shown."""
 
-    asked: Asked | None
+    problem: ShownProblem | None
     why: str = ""
     """The reason in a sentence; empty with tests, or where no file holds the problem."""
 
 
-def explain_other(asked: Asked) -> str:
+def explain_other(problem: ShownProblem) -> str:
     """Return the sentence for a file whose statement is not the one that the model saw."""
     return (
-        "Not shown: the problem file changed after the run, or is another one. The statement of this problem in "
-        f"{asked.origin} is not the one that the model saw."
+        "Not shown: the problem file changed after the run, or is another one. The statement of "
+        f"this problem in {problem.origin} is not the one that the model saw."
     )
 
 
-def explain_count(asked: Asked, *, num_judged: int) -> str:
-    """Return the sentence for a file with another number of tests than the run was judged by;
-    empty if they agree."""
-    if len(asked.tests) == num_judged:
+def explain_count(problem: ShownProblem, *, num_judged: int) -> str:
+    """Return the sentence for a file with another number of tests than the run was judged by.
+
+    It is empty if they agree.
+    """
+    if len(problem.tests) == num_judged:
         return ""
     return (
-        f"Not shown: the problem file changed after the run. {asked.origin} holds {len(asked.tests)} tests of this "
-        f"problem, and the run was judged by {num_judged}."
+        f"Not shown: the problem file changed after the run. {problem.origin} holds "
+        f"{len(problem.tests)} tests of this problem, and the run was judged by {num_judged}."
     )
-
-
-MOST_TO_COMPARE = 64 * 2**20
-"""Bytes of problem files up to which a viewer reads all of them, to see whether anything in them
-changed."""
 
 
 def note_change(found: FoundTests) -> FoundTests:
-    """Return found tests of a file that changed, with a word on it: their statement is the same,
-    they may not be."""
-    if found.asked is None:
+    """Return found tests of a file that changed, with a word on it.
+
+    Their statement is the same, but they themselves may not be.
+    """
+    if found.problem is None:
         return found
-    origin = f"{found.asked.origin}, which changed after the run: the statement is the same, the tests may not be"
-    return FoundTests(replace(found.asked, origin=origin))
+    change = "which changed after the run: the statement is the same, the tests may not be"
+    return FoundTests(replace(found.problem, origin=f"{found.problem.origin}, {change}"))
 
 
 def is_of_this_version(manifest: Mapping[str, Any]) -> bool:
@@ -69,33 +71,43 @@ def is_of_this_version(manifest: Mapping[str, Any]) -> bool:
 
 def is_small(paths: Iterable[Path]) -> bool:
     """Whether files are there, and together small enough to be read for a comparison."""
-    sizes = [path.stat().st_size if path.is_file() else MOST_TO_COMPARE + 1 for path in paths]
-    return 0 < sum(sizes) <= MOST_TO_COMPARE
+    num_bytes = 0
+    for path in paths:
+        if not path.is_file():
+            return False
+        num_bytes += path.stat().st_size
+    return 0 < num_bytes <= _MOST_TO_COMPARE
 
 
 @dataclass(frozen=True, slots=True)
 class PromptFrame:
-    """How much text stands around the problem in every prompt of a run: a chat template's marks,
-    a system turn."""
+    """How much text stands around the problem in every prompt of a run.
+
+    It is a chat template's marks and a system turn, in characters.
+    """
 
     before: int
     after: int
 
     def holds(self, prompt: str, content: str) -> bool:
-        """Whether a prompt is `content` within this frame, and not a longer text that merely
-        contains it."""
-        place = prompt.find(content)
-        while place >= 0:
-            left = len(prompt) - place - len(content)
-            if place <= self.before and left <= self.after:
+        """Whether a prompt is `content` within this frame.
+
+        A longer text that merely contains it is not.
+        """
+        begin = prompt.find(content)
+        while begin >= 0:
+            num_after = len(prompt) - begin - len(content)
+            if begin <= self.before and num_after <= self.after:
                 return True
-            place = prompt.find(content, place + 1)
+            begin = prompt.find(content, begin + 1)
         return False
 
 
 def find_frame(prompts: Collection[str]) -> PromptFrame | None:
-    """Return the frame that a run's prompts share; None from fewer than two prompts, which show
-    none."""
+    """Return the frame that a run's prompts share.
+
+    It is None from fewer than two prompts, which show none.
+    """
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:
         return None
@@ -106,52 +118,56 @@ def find_frame(prompts: Collection[str]) -> PromptFrame | None:
 def _count_shared(texts: Collection[str]) -> int:
     """Return the number of characters at the beginning that all texts share."""
     # What the first and the last in order share, all between them share.
-    first, last = min(texts), max(texts)
-    shared = 0
-    for left, right in zip(first, last, strict=False):
+    num_shared = 0
+    for left, right in zip(min(texts), max(texts), strict=False):
         if left != right:
             break
-        shared += 1
-    return shared
+        num_shared += 1
+    return num_shared
 
 
 def is_asked_by(
-    prompt: str, asked: Asked, *, style: Mapping[str, Any], frame: PromptFrame | None
+    prompt: str, problem: ShownProblem, *, style: Mapping[str, Any], frame: PromptFrame | None
 ) -> bool:
     """Whether a recorded prompt asks a problem as a file holds it.
 
     Args:
         prompt: the prompt's text as the run recorded it.
-        asked: the problem of the file.
+        problem: the problem of the file.
         style: the table `prompt` of the run's config; empty if the run does not say how it made its
             prompts.
         frame: what stands around the problem in every prompt of the run, if known.
     """
     recorded = fold_spaces(prompt)
-    content = _make_content(asked, style)
+    content = _make_content(problem, style)
     if content is None:
-        # An unknown style, or one of the user's own: code that a viewer of somebody else's run does not run.
-        return fold_spaces(asked.statement) in recorded
+        # An unknown style, or one of the user's own: code that a viewer of somebody else's run
+        # does not run.
+        return fold_spaces(problem.statement) in recorded
     if frame is None:
         return content in recorded
     return frame.holds(recorded, content)
 
 
 def fold_spaces(text: str) -> str:
-    """Return a text with single spaces: chat templates strip, and tokenizers may change, the
-    white space of a text."""
+    """Return a text with single spaces.
+
+    Chat templates strip the white space of a text, and tokenizers may change it.
+    """
     return " ".join(text.split())
 
 
-def _make_content(asked: Asked, style: Mapping[str, Any]) -> str | None:
-    """Return the user's turn as a built-in style makes it of a problem; None if that is not
-    known."""
-    if asked.problem is None or not style:
+def _make_content(problem: ShownProblem, style: Mapping[str, Any]) -> str | None:
+    """Return the user's turn as a built-in style makes it of a problem.
+
+    It is None if that is not known.
+    """
+    if problem.problem is None or not style:
         return None
     try:
         config = PromptConfig.model_validate(style)
         if config.style not in BUILTINS:
             return None
-        return fold_spaces(make_prompt_builder(config)(asked.problem).text)
+        return fold_spaces(make_prompt_builder(config)(problem.problem).text)
     except (MicroCoderError, ValidationError):
         return None

@@ -1,11 +1,12 @@
-"""A training run in the viewer: one Parquet file of rollouts per step; its small columns are read at once, texts later.
+"""A training run in the viewer: one Parquet file of rollouts per step.
 
-Its curves are plain numbers: the page overlays the charts of several runs that have the same id.
+Its small columns are read at once, texts later. Its curves are plain numbers: the page overlays
+the charts of several runs that have the same id.
 """
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.files import read_json
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.lab.studies.accuracy import estimate_accuracy
-from microcoder.train.metrics import EvaluationMetrics, StepMetrics, shown_metrics
+from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import (
@@ -31,9 +32,9 @@ from microcoder.train.runs import (
 )
 from microcoder.view.files import (
     ROWS_AT_ONCE,
-    Asked,
     ProblemTests,
     Row,
+    ShownProblem,
     present,
     read_row,
     stamp_of,
@@ -60,10 +61,18 @@ from microcoder.view.statements import (
     note_change,
 )
 
-_SECONDS, _DETAIL, _OUTPUT = (
-    f"tests.list.element.{name}" for name in ("cpu_seconds", "detail", "output")
+_LIGHT = (*COLUMN_NAMES, "tests.list.element.cpu_seconds")
+"""Columns that are read for all rollouts."""
+
+_SEARCHED = (
+    "prompt",
+    "completion",
+    "program",
+    "tests.list.element.detail",
+    "tests.list.element.output",
 )
-_LIGHT = (*COLUMN_NAMES, _SECONDS)
+"""Columns that are read for a search."""
+
 _HEAVY = (
     "prompt",
     "completion",
@@ -74,6 +83,7 @@ _HEAVY = (
     "length_penalty",
     "lost",
 )
+"""Columns that are read for a rollout which is shown."""
 
 
 class TrainingSource(RunSource):
@@ -85,14 +95,7 @@ class TrainingSource(RunSource):
         super().__init__()
         self._run = RunDirectory(root)
         self._manifest = manifest
-        # Of a study's run: the study, level and seed.
-        folder, beside = root.resolve(), root.resolve().parent / CATALOGUE
-        labels = (
-            read_json(beside, what="list of a study's runs").get(folder.name)
-            if beside.is_file()
-            else None
-        )
-        self.name = str(labels[0] if labels else manifest.get("name") or folder.name)
+        self.name = _name_run(root.resolve(), manifest)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
         self._seen: dict[str, tuple[int, int]] = {}
         self._frame: PromptFrame | None = None
@@ -108,75 +111,94 @@ class TrainingSource(RunSource):
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the rollouts in one part per file, whose texts are read when needed."""
         with self._lock:
-            found = []
+            parts = []
             for name, columns in self._builder.parts.items():
                 split, _, step = name.partition("/")
-                path = self._path(split, int(step))
-                part = IndexPart(len(columns["row"]), functools.partial(_read_texts, path))
-                found.append(((int(step), SPLITS.index(split)), part))
-        return [part for _, part in sorted(found, key=lambda pair: pair[0])]
+                read = functools.partial(_read_texts, self._path(split, int(step)))
+                part = IndexPart(len(columns["row"]), read)
+                parts.append((int(step), SPLITS.index(split), part))
+        parts.sort(key=lambda row: row[:2])
+        return [part for _, _, part in parts]
 
     def read(self, record: Row) -> Row:
         """Return a rollout's texts and tests."""
-        return _with_facts(
-            read_row(self._path(record["split"], record["step"]), record["row"], _HEAVY)
-        )
+        path = self._path(record["split"], record["step"])
+        return _with_facts(read_row(path, record["row"], _HEAVY))
 
     def read_all(self, index: Index) -> Iterator[Row]:
         """Yield every rollout's texts and tests, which are read in batches of rows."""
-        words, columns = index.words["split"], index.columns
-        place = 0
-        while place < len(index):
-            split, step = words[columns["split"][place]], int(columns["step"][place])
+        words = index.words["split"]
+        position = 0
+        # The rollouts of a file follow each other in the index.
+        while position < len(index):
+            split = words[index.columns["split"][position]]
+            step = int(index.columns["step"][position])
             with pq.ParquetFile(self._path(split, step)) as file:
                 for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, _HEAVY)):
                     yield from map(_with_facts, batch.to_pylist())
-                place += file.metadata.num_rows
+                position += file.metadata.num_rows
 
-    def explain_difference(self, problem_id: str, asked: Asked) -> str:
-        """Return why a problem of a file is not the one of this run, by the prompt that the run recorded."""
+    def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
+        """Return why a problem of a file is not the one of this run.
+
+        It is found by the prompt that the run recorded.
+        """
         index = self.index()
-        places = index.places_of(problem_id)
-        if not places:
+        positions = index.positions_of(problem_id)
+        if not positions:
             return "Not shown: no rollout of this run answers this problem."
-        record = index.record(places[0])
+        record = index.record(positions[0])
         path = self._path(record["split"], record["step"])
         prompt = read_row(path, record["row"], ["prompt"]).get("prompt")
         if not prompt:
             return "Not shown: this run recorded no prompt to compare the problem's statement with."
         style = (self._manifest.get("config") or {}).get("prompt") or {}
-        if is_asked_by(prompt, asked, style=style, frame=self._find_frame()):
+        if is_asked_by(prompt, problem, style=style, frame=self._find_frame()):
             return ""
-        return explain_other(asked)
+        return explain_other(problem)
 
     def find_tests(self, problem_id: str) -> FoundTests:
-        """Return the tests of a problem, or why they are not shown; a file that changed since is named as such."""
+        """Return the tests of a problem, or why they are not shown.
+
+        A file that changed since is named as such.
+        """
         found = super().find_tests(problem_id)
-        return note_change(found) if found.asked and self._has_changed_files() else found
+        if found.problem and self._has_changed_files():
+            return note_change(found)
+        return found
 
     def _has_changed_files(self) -> bool:
-        """Whether the problem files of the run's config are known to hold something else than the run recorded."""
+        """Whether the config's problem files are known to differ from what the run recorded."""
         if self._changed is None:
             self._changed = False
-            config = self._manifest.get("config") or {}
-            problems = config.get("problems") or {}
-            paths = [Path(str(problems.get(split))) for split in ("train", "heldout")]
-            is_ours = self._reads_own_files and problems.get("kind") == "files"
-            is_known = (
-                self.asked is not None and (config.get("prompt") or {}).get("style") in BUILTINS
-            )
-            is_comparable = is_of_this_version(self._manifest) and is_small(paths)
-            if is_ours and is_known and is_comparable:
+            if self._may_compare_files():
                 try:
-                    tasks = load_tasks(TrainConfig.model_validate(config))
-                    self._changed = tasks.as_record()["digest"] != self.asked
+                    tasks = load_tasks(TrainConfig.model_validate(self._manifest["config"]))
+                    self._changed = tasks.as_record()["digest"] != self.problems_digest
                 except (MicroCoderError, ValueError, OSError):
                     # A config of another version: nothing is known.
                     self._changed = False
         return self._changed
 
+    def _may_compare_files(self) -> bool:
+        """Whether files are named by the run, digested as by this version, and read in no time."""
+        config = self._manifest.get("config") or {}
+        problems = config.get("problems") or {}
+        if not self._reads_own_files or problems.get("kind") != "files":
+            return False
+        # A style of the user's own is code that a viewer does not run.
+        if (config.get("prompt") or {}).get("style") not in BUILTINS:
+            return False
+        if self.problems_digest is None or not is_of_this_version(self._manifest):
+            return False
+        names = (problems.get("train"), problems.get("heldout"))
+        return is_small([Path(str(name)) for name in names])
+
     def _find_frame(self) -> PromptFrame | None:
-        """Return what stands around the problem in every prompt, by the first file of rollouts and of evaluations."""
+        """Return what stands around the problem in every prompt.
+
+        It is found in the first file of rollouts and in that of evaluations.
+        """
         if self._frame is None:
             prompts: set[str] = set()
             for folder in (self._run.rollouts, self._run.evaluation_samples):
@@ -188,7 +210,7 @@ class TrainingSource(RunSource):
         return self._frame
 
     @property
-    def asked(self) -> str | None:
+    def problems_digest(self) -> str | None:
         """Digest of the run's problems; None if unknown."""
         return problems_digest(self._manifest)
 
@@ -200,45 +222,52 @@ class TrainingSource(RunSource):
         """Return state, facts, notices and charts of the run."""
         _, history, charts = self._draw()
         state = "finished" if history.is_finished else f"{len(history.steps)} steps so far"
-        manifest, notices = self._manifest, list_alarms(history.steps)
+        notices = list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
+        return RunInfo(state, facts=self._list_facts(), notices=notices, charts=charts)
+
+    def _list_facts(self) -> list[tuple[str, str]]:
+        """Return what the manifest says of the run, as texts; empty ones are left out."""
+        manifest = self._manifest
         git = manifest.get("git") or {}
-        facts = {
+        commit = str(git.get("commit") or "")
+        if git.get("is_dirty"):
+            commit += " with changes"
+        facts: Row = {
             "started": manifest.get("started"),
-            "commit": str(git.get("commit") or "")
-            + (" with changes" if git.get("is_dirty") else ""),
+            "commit": commit,
             "microcoder": manifest.get("microcoder_version"),
             "digest": manifest.get("digest"),
             "seed": manifest.get("seed"),
-            **flatten(
-                {
-                    key: manifest.get(key) or {}
-                    for key in ("isolation", "machine", "config", "packages")
-                }
-            ),
         }
-        shown = [(key, "not set" if value is None else str(value)) for key, value in facts.items()]
-        return RunInfo(state, [(key, value) for key, value in shown if value], notices, charts)
+        for table in ("isolation", "machine", "config", "packages"):
+            facts |= flatten({table: manifest.get(table) or {}})
+        shown = []
+        for key, value in facts.items():
+            text = "not set" if value is None else str(value)
+            if text:
+                shown.append((key, text))
+        return shown
 
     def _draw(self) -> tuple[object, History, list[Row]]:
+        """Return the stamp of the metrics' files, their history, and its charts."""
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
-                self._drawn = stamp, history, draw_training(history)
+                self._drawn = (stamp, history, draw_training(history))
             return self._drawn
 
     def _refresh(self) -> bool:
-        files = {
-            f"{split}/{step}": (split, step)
-            for split, folder in (
-                ("train", self._run.rollouts),
-                ("heldout", self._run.evaluation_samples),
-            )
-            for step in steps_in(folder)
-        }
-        stamps = {name: stamp_of(self._path(*place))[0] for name, place in files.items()}
+        files: dict[str, tuple[str, int]] = {}
+        for step in steps_in(self._run.rollouts):
+            files[f"train/{step}"] = ("train", step)
+        for step in steps_in(self._run.evaluation_samples):
+            files[f"heldout/{step}"] = ("heldout", step)
+        stamps = {}
+        for name, (split, step) in files.items():
+            stamps[name] = stamp_of(self._path(split, step))[0]
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
         gone = self._builder.parts.keys() - files.keys()
         if not changed and not gone:
@@ -247,11 +276,14 @@ class TrainingSource(RunSource):
             del self._builder.parts[name]
         for name in changed:
             split, step = files[name]
-            self._builder.put_rows(name, self._read_light(self._path(split, step), split, step))
+            rows = self._read_light(self._path(split, step), split, step)
+            self._builder.put_rows(name, rows)
+        # Last: files that cannot be read are an error each time.
         self._seen = stamps
         return True
 
     def _read_light(self, path: Path, split: str, step: int) -> list[Row]:
+        """Return the small columns of a file's rollouts, with the time of each slowest test."""
         try:
             with pq.ParquetFile(path) as file:
                 table = file.read(columns=present(file, _LIGHT), use_threads=False)
@@ -261,128 +293,185 @@ class TrainingSource(RunSource):
             ) from None
         slowest = np.full(table.num_rows, np.nan)
         if "tests" in table.column_names:
-            # In Arrow: a list of Python objects for each test takes three times as long as all the rest.
+            # In Arrow: a list of Python objects for each test takes three times as long as all
+            # the rest.
             tests = table["tests"].combine_chunks()
-            seconds = (
-                pc.list_flatten(tests)
-                .field("cpu_seconds")
-                .cast(pa.float64())
-                .to_numpy(zero_copy_only=False)
-            )
-            np.fmax.at(slowest, pc.list_parent_indices(tests).to_numpy(), seconds)
+            seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64())
+            numbers = pc.list_parent_indices(tests).to_numpy()
+            np.fmax.at(slowest, numbers, seconds.to_numpy(zero_copy_only=False))
             table = table.drop_columns("tests")
-        own = {"split": split, "step": step}
-        return [
-            {**row, **own, "row": place, "cpu_seconds": seconds}
-            for place, (row, seconds) in enumerate(
-                zip(table.to_pylist(), slowest.tolist(), strict=True)
-            )
-        ]
+        rows = table.to_pylist()
+        for number, (row, seconds) in enumerate(zip(rows, slowest.tolist(), strict=True)):
+            row["split"] = split
+            row["step"] = step
+            row["row"] = number
+            row["cpu_seconds"] = seconds
+        return rows
 
     def _path(self, split: str, step: int) -> Path:
         return self._run.rollout_file(step) if split == "train" else self._run.evaluation_file(step)
 
 
+def _name_run(folder: Path, manifest: Row) -> str:
+    """Return a run's name: of a study's run its study, level and seed."""
+    catalogue = folder.parent / CATALOGUE
+    if catalogue.is_file():
+        labels = read_json(catalogue, what="list of a study's runs").get(folder.name)
+        if labels:
+            return str(labels[0])
+    return str(manifest.get("name") or folder.name)
+
+
 def _read_texts(path: Path) -> Texts:
-    """Return a file's texts by field, for a search; prompts and errors that rows share are stored once."""
+    """Return a file's texts by field, for a search.
+
+    Prompts and errors that rows share are stored once.
+    """
     try:
         with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
-            names = ("prompt", "completion", "program", _DETAIL, _OUTPUT)
-            table = file.read(columns=present(file, names), use_threads=False).combine_chunks()
+            columns = present(file, _SEARCHED)
+            table = file.read(columns=columns, use_threads=False).combine_chunks()
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
-    named = (("prompt", "prompt"), ("response", "completion"), ("program", "program"))
-    texts = {field: _one(table[name]) for field, name in named if name in table.column_names}
+    texts = {}
+    for field, name in (("prompt", "prompt"), ("response", "completion"), ("program", "program")):
+        if name in table.column_names:
+            texts[field] = _join_chunks(table[name])
     if "tests" in table.column_names:
-        tests = _one(table["tests"])
-        tests = tests.slice(0)  # Offsets and values from the same beginning.
-        details = pc.list_flatten(tests)
-        held = [name for name in ("detail", "output") if details.type.get_field_index(name) >= 0]
-        lines = pc.binary_join_element_wise(
-            *(details.field(name).fill_null("") for name in held), "\n"
-        )
-        counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(counts)]).astype(np.int32))
-        joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
-        texts["errors"] = joined.dictionary_encode()
+        texts["errors"] = _join_errors(_join_chunks(table["tests"]))
     return texts
 
 
-def _one(column: Any) -> Any:
+def _join_errors(tests: Any) -> Any:
+    """Return what each rollout's tests said and printed as one text, in Arrow."""
+    # Offsets and values from the same beginning.
+    tests = tests.slice(0)
+    details = pc.list_flatten(tests)
+    columns = []
+    for name in ("detail", "output"):
+        if details.type.get_field_index(name) >= 0:
+            columns.append(details.field(name).fill_null(""))
+    lines = pc.binary_join_element_wise(*columns, "\n")
+    counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
+    # Where each rollout's lines begin, and the end of the last.
+    ends = np.cumsum(counts)
+    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
+    return joined.dictionary_encode()
+
+
+def _join_chunks(column: Any) -> Any:
+    """Return a column as one array; of one chunk nothing is copied."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
 
 def _with_facts(row: Row) -> Row:
     penalty = row.pop("length_penalty", None)
-    return {**row, "facts": {"length penalty": f"{penalty:.3f}"}} if penalty else row
+    if penalty:
+        row["facts"] = {"length penalty": f"{penalty:.3f}"}
+    return row
+
+
+# ----- Charts.
 
 
 def draw_training(history: History) -> list[Row]:
     """Return the charts of a run's metrics, those that have values: id, title, unit and series."""
     charts: dict[str, Row] = {}
-    for kind, rows, label in (
-        (StepMetrics, history.steps, "training"),
-        (EvaluationMetrics, history.evaluations, "held out"),
-    ):
-        for shown in (one for one in shown_metrics(kind) if one.chart):
-            values = [getattr(row, shown.name) for row in rows]
-            if shown.is_rare and not any(values):
-                continue
-            keys = (
-                [""]
-                if "{}" not in shown.title
-                else list(dict.fromkeys(key for value in values for key in value))
-            )
-            for key in sorted(
-                keys, key=lambda key: history.tiers.index(key) if key in history.tiers else -1
-            ):
-                points = [
-                    (row.step, value.get(key) if key else value)
-                    for row, value in zip(rows, values, strict=True)
-                ]
-                # A loss that overflowed is a gap.
-                known = [
-                    (step, value)
-                    for step, value in points
-                    if value is not None and math.isfinite(value)
-                ]
-                if not known:
-                    continue
-                title = shown.title.format(key.replace("_", " "))
-                empty = {"title": title[:1].upper() + title[1:], "unit": shown.unit, "series": []}
-                name = f"{shown.chart}-{key}" if key else shown.chart
-                series: Row = {
-                    "label": shown.label or label,
-                    "steps": [step for step, _ in known],
-                    "values": [round(value, 6) for _, value in known],
-                }
-                if label == "held out" and shown.chart == "accuracy":
-                    series |= _intervals(history, key, series["steps"])
-                charts.setdefault(name, {"id": name, **empty})["series"].append(series)
+    for metric in shown_metrics(StepMetrics):
+        _draw_metric(charts, metric, history.steps, history, "training")
+    for metric in shown_metrics(EvaluationMetrics):
+        _draw_metric(charts, metric, history.evaluations, history, "held out")
     return sorted(charts.values(), key=lambda chart: chart["id"] != "accuracy")
 
 
+def _draw_metric(
+    charts: dict[str, Row],
+    metric: Shown,
+    rows: Sequence[StepMetrics | EvaluationMetrics],
+    history: History,
+    label: str,
+) -> None:
+    """Add a metric's series to the charts, one for each of its keys.
+
+    Args:
+        charts: by name, in the order of their first series.
+        metric: of the rows.
+        rows: of the run.
+        history: the run.
+        label: of the series, if the metric has none.
+    """
+    values = [getattr(row, metric.name) for row in rows]
+    if not metric.chart or (metric.is_rare and not any(values)):
+        return
+    # A title with a place for a key is of a metric with several values.
+    keys = _list_keys(values, history) if "{}" in metric.title else [""]
+    for key in keys:
+        steps = []
+        known = []
+        for row, value in zip(rows, values, strict=True):
+            number = value.get(key) if key else value
+            # A loss that overflowed is a gap.
+            if number is not None and math.isfinite(number):
+                steps.append(row.step)
+                known.append(round(number, 6))
+        if not known:
+            continue
+        series: Row = {"label": metric.label or label, "steps": steps, "values": known}
+        if label == "held out" and metric.chart == "accuracy":
+            series |= _intervals(history, key, steps)
+        name = f"{metric.chart}-{key}" if key else metric.chart
+        title = metric.title.format(key.replace("_", " "))
+        chart = {
+            "id": name,
+            "title": title[:1].upper() + title[1:],
+            "unit": metric.unit,
+            "series": [],
+        }
+        charts.setdefault(name, chart)["series"].append(series)
+
+
+def _list_keys(values: Iterable[Mapping[str, Any]], history: History) -> list[str]:
+    """Return the keys of a metric with several values a row; tiers by difficulty come last."""
+    keys: dict[str, None] = {}
+    for value in values:
+        keys.update(dict.fromkeys(value))
+
+    def rank(key: str) -> int:
+        return history.tiers.index(key) if key in history.tiers else -1
+
+    return sorted(keys, key=rank)
+
+
 def list_alarms(steps: Sequence[StepMetrics]) -> list[str]:
-    """Return a line of text for each early warning of a run: its name, and the steps at which it held."""
+    """Return a line of text for each early warning of a run: its name, and where it held."""
+    held: dict[str, list[int]] = {}
+    for step in steps:
+        for name in dict.fromkeys(step.alarms):
+            held.setdefault(name, []).append(step.step)
     lines = []
-    for name in dict.fromkeys(name for step in steps for name in step.alarms):
-        held = [step.step for step in steps if name in step.alarms]
-        where = (
-            f"step {held[0]}"
-            if len(held) == 1
-            else f"{len(held)} steps between {held[0]} and {held[-1]}"
-        )
+    for name, numbers in held.items():
+        where = f"step {numbers[0]}"
+        if len(numbers) > 1:
+            where = f"{len(numbers)} steps between {numbers[0]} and {numbers[-1]}"
         lines.append(f"Early warning {name.replace('_', ' ')}: {where}.")
     return lines
 
 
-def _intervals(
-    history: History, tier: str, steps: Sequence[int]
-) -> Mapping[str, list[float | None]]:
-    """Return `low` and `high` of held-out accuracy at each step, of a tier or (empty) all; None where unknown."""
+def _intervals(history: History, tier: str, steps: Sequence[int]) -> Row:
+    """Return `low` and `high` of held-out accuracy at each step; None where unknown.
+
+    They are of a tier, or (empty) of all problems.
+    """
     of_step = {evaluation.step: evaluation.solved for evaluation in history.evaluations}
-    estimates = [estimate_accuracy(history.of_tier(of_step[step], tier)) for step in steps]
-    return {
-        bound: [getattr(one, bound) if one else None for one in estimates]
-        for bound in ("low", "high")
-    }
+    low = []
+    high = []
+    for step in steps:
+        estimate = estimate_accuracy(history.of_tier(of_step[step], tier))
+        if estimate is None:
+            low.append(None)
+            high.append(None)
+        else:
+            low.append(estimate.low)
+            high.append(estimate.high)
+    return {"low": low, "high": high}

@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.lab.yardstick.audits import Lane, YardstickPlan, ask_judge, put_case, read_judge
+from microcoder.lab.yardstick.audits import YardstickPlan, ask_judge
 from microcoder.lab.yardstick.cases import Case
+from microcoder.lab.yardstick.lanes import Lane, put_case
+from microcoder.lab.yardstick.named_judges import read_judge
 
 PEERS = Path(__file__).parents[3] / "examples" / "judges" / "peers.py"
 RIGHT = Case(

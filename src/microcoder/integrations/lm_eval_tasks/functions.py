@@ -1,4 +1,7 @@
-"""Functions that the tasks of this folder call: lm-evaluation-harness loads them from files beside the tasks."""
+"""Functions that the tasks of this folder call.
+
+lm-evaluation-harness loads them from files beside the tasks.
+"""
 
 from microcoder.integrations.lm_eval import ask, grade
 

@@ -1,9 +1,12 @@
 """Accuracy of one run, pass@k and shares, with intervals.
 
-Accuracy of one run has an interval over problems: what was drawn independently are the *problems*, not their samples,
-so they are resampled, each with all its samples (cluster bootstrap, percentiles, fixed seed), and before and after
-training are compared problem by problem. It does not cover the training seed. Unscored samples (None) are left out; a
-problem with no scored sample is left out whole and so lowers `num_problems`.
+Accuracy of one run has an interval over problems. The *problems* were drawn independently, not
+their samples: so problems are resampled, each with all its samples (cluster bootstrap,
+percentiles, fixed seed). Before and after training are compared problem by problem. The interval
+does not cover the training seed.
+
+Unscored samples (None) are left out; a problem with no scored sample is left out whole and so
+lowers `num_problems`.
 """
 
 import math
@@ -16,10 +19,16 @@ Solved = Mapping[str, Sequence[bool | None]]
 """Problem id -> whether each sample solved it; None is unscored."""
 
 NUM_RESAMPLES = 10_000
+"""Number of resamples of the problems from which an interval is read."""
+
 TAIL = 0.025
+"""Share of the resamples outside each end of a 95 % interval."""
+
 _NORMAL = 1.959963984540054
 """Normal quantile of a 95 % interval."""
+
 _RESAMPLES_AT_ONCE = 1_000
+"""Number of resamples that are held in memory together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,93 +42,132 @@ class Estimate:
 
     @property
     def excludes_zero(self) -> bool:
-        """Whether the interval is on one side of zero: for a difference, more than the choice of problems explains."""
+        """Whether the interval is on one side of zero.
+
+        A difference is then larger than the choice of problems explains.
+        """
         return self.low > 0 or self.high < 0
 
 
 def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
-    """Return mean pass@k over problems (k = 1: mean accuracy), or None if no problem has k scored samples."""
+    """Return mean pass@k over problems; None if no problem has k scored samples.
+
+    For k = 1 it is the mean accuracy.
+    """
     by_problem = pass_by_problem(solved, k)
-    return _bootstrap(tuple(by_problem[name] for name in sorted(by_problem)), lowest=0.0)
+    values = tuple(by_problem[name] for name in sorted(by_problem))
+    return _bootstrap(values, lowest=0.0)
 
 
 def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
-    """Return the mean change of pass@k over the problems that both sides scored; None if there are none."""
-    old, new = pass_by_problem(before, k), pass_by_problem(after, k)
+    """Return the mean change of pass@k over the problems that both sides scored.
+
+    It is None if there are no such problems.
+    """
+    old = pass_by_problem(before, k)
+    new = pass_by_problem(after, k)
     both = sorted(old.keys() & new.keys())
-    return _bootstrap(tuple(new[name] - old[name] for name in both), lowest=-1.0)
+    changes = tuple(new[name] - old[name] for name in both)
+    return _bootstrap(changes, lowest=-1.0)
 
 
 def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
-    """Return the 95 % score interval of a share (Wilson 1927), valid also at 0 and 1; (0, 1) if nothing was asked."""
+    """Return the 95 % score interval of a share, valid also at 0 and 1 (Wilson 1927).
+
+    It is (0, 1) if nothing was asked.
+    """
     if not asked:
         return 0.0, 1.0
     share = hits / asked
     centre = share + _NORMAL * _NORMAL / (2 * asked)
-    half = _NORMAL * math.sqrt(
-        share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked)
-    )
+    variance = share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked)
+    half = _NORMAL * math.sqrt(variance)
     scale = 1 + _NORMAL * _NORMAL / asked
     return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
-    """Return the unbiased estimate of the chance that one of `k` samples is correct (Chen et al. 2021).
+    """Return an unbiased estimate of the chance that one of `k` samples is correct.
 
-    It is the share of the size-`k` subsets of the samples that hold a correct one.
+    It is the share of the size-`k` subsets of the samples that hold a correct one (Chen et al.
+    2021).
     """
     if not 0 <= num_correct <= num_samples or not 1 <= k <= num_samples:
         raise ValueError(
-            f"pass@{k} of {num_correct} in {num_samples} samples; needs 0 <= correct <= samples, 1 <= k <= samples"
+            f"pass@{k} of {num_correct} in {num_samples} samples; needs 0 <= correct <= samples, "
+            "1 <= k <= samples"
         )
     return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
 
 
 def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
     """Return pass@k of each problem that has k scored samples."""
-    scored = {name: [bool(s) for s in samples if s is not None] for name, samples in solved.items()}
-    return {
-        name: pass_at_k(len(samples), sum(samples), k)
-        for name, samples in scored.items()
-        if len(samples) >= k
-    }
+    by_problem = {}
+    for name, samples in solved.items():
+        scored = [bool(is_solved) for is_solved in samples if is_solved is not None]
+        if len(scored) >= k:
+            by_problem[name] = pass_at_k(len(scored), sum(scored), k)
+    return by_problem
 
 
 # A run that is followed is drawn anew at each step, and its evaluations do not change.
 @lru_cache(maxsize=256)
 def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
+    """Return the mean of values with its interval, by resampling them; None without values."""
     if not values:
         return None
-    mean = math.fsum(values) / len(values)
+    num = len(values)
     if min(values) == max(values):
         # The bootstrap would claim certainty from 0 of 5 solved.
-        return Estimate(
-            values[0], *ends_without_spread(values[0], len(values), lowest, 1.0), len(values)
-        )
+        low, high = ends_without_spread(values[0], num, lowest, 1.0)
+        return Estimate(values[0], low, high, num)
     try:
-        import numpy as np
-    except ImportError:  # The same, slower, by other draws: a second for five hundred problems.
-        draw = random.Random(0).choices
-        means = sorted(sum(draw(values, k=len(values))) / len(values) for _ in range(NUM_RESAMPLES))
-        low, high = (means[round(share * (NUM_RESAMPLES - 1))] for share in (TAIL, 1 - TAIL))
-        return Estimate(mean, min(low, mean), max(high, mean), len(values))
-    generator, array = np.random.default_rng(0), np.asarray(values)
+        low, high = _resample_by_numpy(values)
+    except ImportError:
+        # The same, slower, by other draws: a second for five hundred problems.
+        low, high = _resample(values)
+    mean = math.fsum(values) / num
+    return Estimate(mean, min(low, mean), max(high, mean), num)
+
+
+def _resample(values: tuple[float, ...]) -> tuple[float, float]:
+    """Return the quantiles of the means of resamples, without numpy."""
+    num = len(values)
+    draw = random.Random(0).choices
+    means = sorted(sum(draw(values, k=num)) / num for _ in range(NUM_RESAMPLES))
+    last = NUM_RESAMPLES - 1
+    return means[round(TAIL * last)], means[round((1 - TAIL) * last)]
+
+
+def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
+    """Return the quantiles of the means of resamples; ImportError without numpy."""
+    import numpy as np
+
+    generator = np.random.default_rng(0)
+    array = np.asarray(values)
     size = (_RESAMPLES_AT_ONCE, len(array))
-    rounds = range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE)
-    means = np.concatenate(
-        [array[generator.integers(len(array), size=size)].mean(axis=1) for _ in rounds]
-    )
-    low, high = (float(quantile) for quantile in np.quantile(means, [TAIL, 1 - TAIL]))
-    return Estimate(mean, min(low, mean), max(high, mean), len(values))
+    parts = []
+    for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE):
+        drawn = array[generator.integers(len(array), size=size)]
+        parts.append(drawn.mean(axis=1))
+    low, high = np.quantile(np.concatenate(parts), [TAIL, 1 - TAIL])
+    return float(low), float(high)
 
 
 def ends_without_spread(
     value: float, num_draws: int, lowest: float, highest: float
 ) -> tuple[float, float]:
-    """Return the ends of a 95 % interval of a mean of which `num_draws` draws all have one value, given its bounds.
+    """Return the ends of a 95 % interval of a mean whose draws all have one value.
 
-    The largest share of draws that could be otherwise and still, with probability 2.5 %, never be seen, is put at each
-    bound (for an accuracy of 0 or 1 this is the exact binomial interval).
+    Some share of the draws could be otherwise and still, with probability 2.5 %, never be seen.
+    The largest such share is put at each bound. For an accuracy of 0 or 1 this is the exact
+    binomial interval.
+
+    Args:
+        value: the value of all draws.
+        num_draws: number of draws.
+        lowest: lower bound of a draw.
+        highest: upper bound of a draw.
     """
     unseen = 1 - TAIL ** (1 / num_draws)
     return value + unseen * (lowest - value), value + unseen * (highest - value)

@@ -1,31 +1,38 @@
-"""Verdicts on claims from finished work: contrasts are measured as effects, judged alone, and corrected for all claims.
+"""Verdicts on claims from finished work.
 
-Sign and size have separate tests. Of a claim "higher by `least` or more" ("lower" is mirrored), with a 95 % interval of
-the effect:
+Contrasts are measured as effects, judged alone, and corrected for all claims. Sign and size have
+separate tests. Of a claim "higher by `least` or more" ("lower" is mirrored), with a 95 % interval
+of the effect:
 
 | verdict | sign | size |
 |---|---|---|
 | supported | the interval is above 0 | and reaches `least` |
-| there, but smaller than d | the interval is above 0 | and below `least`: an effect of d is excluded |
+| there, but smaller than d | the interval is above 0 | and below `least`: d is excluded |
 | contradicted | the interval is below 0 | |
-| contradicted | the interval holds 0 | and is below `least`, if `least` is not above the paper's effect |
+| contradicted | the interval holds 0 | and is below `least` (1) |
 | inconclusive | anything else | |
 
-More seeds narrow an interval about the true effect: from "supported" they lead to "there, but smaller", never to
-"contradicted". An effect smaller than the smallest of interest that the paper itself reports is no contradiction.
-"The same within `least`" is supported by an interval within, and contradicted by one wholly outside.
+(1) Only if `least` is not above the paper's effect.
 
-The interval is over starts, the models that runs begin with (`effects`). Fewer than eight starts conclude nothing: the
-verdict is inconclusive, and says how many there are. That holds for given models and for units, too.
+More seeds narrow an interval about the true effect: from "supported" they lead to "there, but
+smaller", never to "contradicted". An effect smaller than the smallest of interest that the paper
+itself reports is no contradiction. "The same within `least`" is supported by an interval within,
+and contradicted by one wholly outside.
 
-A claim may name controls: the same contrast at equal accuracy, after as many rounds, against another arm. They only
-take away. A claim that reverses or vanishes under one (its interval is on the other side of 0, or holds 0 and excludes
-`least`) is "undone by its control"; one that the control leaves open is inconclusive.
+The interval is over starts, the models that runs begin with (`effects`). Fewer than eight starts
+conclude nothing: the verdict is inconclusive, and says how many there are. That holds for given
+models and for units, too.
 
-Two null hypotheses a claim: the sign (that the effect is 0, either way) and the size (that it is at least `least`); of
-`same`, that it is not within and that it is not outside. Over the catalogue these are two families, and Holm's
-step-down procedure (1979) holds the chance of any wrong rejection in each at 2.5 %, one-sided, so that of any wrong
-verdict at 5 %. A family counts all claims of the catalogue, tested or not, so that leaving one out frees nothing.
+A claim may name controls: the same contrast at equal accuracy, after as many rounds, against
+another arm. They only take away. A claim reverses or vanishes under one where its interval is on
+the other side of 0, or holds 0 and excludes `least`: it is then "undone by its control". A claim
+that the control leaves open is inconclusive.
+
+There are two null hypotheses a claim: the sign (that the effect is 0, either way) and the size
+(that it is at least `least`); of `same`, that it is not within and that it is not outside. Over
+the catalogue these are two families. Holm's step-down procedure (1979) holds the chance of any
+wrong rejection in each at 2.5 %, one-sided, so that of any wrong verdict at 5 %. A family counts
+all claims of the catalogue, tested or not, so that leaving one out frees nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +65,8 @@ class ClaimFinding(StrEnum):
     """The sign holds; an effect as large as the smallest of interest, d, is excluded."""
     CONTRADICTED = "contradicted"
     UNDONE = "undone by its control"
-    """The claim was decided as it stands, and reverses or vanishes once another explanation is held equal."""
+    """The claim was decided as it stands, and reverses or vanishes once another explanation is held
+    equal."""
     CONSTRUCTED = "by construction"
     """The claim holds, and could not have come out with another sign here."""
     INCONCLUSIVE = "inconclusive"
@@ -78,7 +86,10 @@ class ClaimFinding(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContrastResult:
-    """A contrast with its effect, verdict and p-values, two-sided: at most 5 % if the interval excludes the null."""
+    """A contrast with its effect, its verdict, and its two-sided p-values.
+
+    They are at most 5 % if the interval excludes the null hypothesis.
+    """
 
     contrast: Contrast
     effect: Effect | None
@@ -101,7 +112,7 @@ class ContrastResult:
 
 
 def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
-    """Return a contrast with its effect, verdict and p-values, not yet corrected for other claims."""
+    """Return a contrast with effect, verdict and p-values, not yet corrected for other claims."""
     if effect is None or not math.isfinite(effect.value):
         return ContrastResult(contrast, effect)
     least = contrast.least
@@ -110,56 +121,82 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
         p_size = min(effect.p_below(-least), effect.p_above(least))
     else:
         p_sign = min(effect.p_above(0.0), effect.p_below(0.0))
-        p_size = effect.p_above(-least) if contrast.direction == "lower" else effect.p_below(least)
+        if contrast.direction == "lower":
+            p_size = effect.p_above(-least)
+        else:
+            p_size = effect.p_below(least)
     return _judge(contrast, effect, min(1.0, 2 * p_sign), min(1.0, 2 * p_size))
 
 
 def adjust_verdicts(
     results: Mapping[str, ContrastResult], *, num_claims: int
 ) -> dict[str, ContrastResult]:
-    """Return the results, by the same keys, with verdicts corrected for `num_claims` claims, tested or not."""
-    p_sign, p_size = (
-        adjust_p_values(
-            {name: getattr(part, field) for name, part in results.items()}, num_tests=num_claims
-        )
-        for field in ("p_sign", "p_size")
-    )
-    return {
-        name: _judge(part.contrast, part.effect, p_sign[name], p_size[name])
-        for name, part in results.items()
-        if part.effect is not None
-    }
+    """Return the results, by the same keys, with verdicts corrected for `num_claims` claims.
+
+    All claims of the family count, tested or not.
+    """
+    p_signs = {name: result.p_sign for name, result in results.items()}
+    p_sizes = {name: result.p_size for name, result in results.items()}
+    p_signs = adjust_p_values(p_signs, num_tests=num_claims)
+    p_sizes = adjust_p_values(p_sizes, num_tests=num_claims)
+    adjusted = {}
+    for name, result in results.items():
+        if result.effect is not None:
+            adjusted[name] = _judge(result.contrast, result.effect, p_signs[name], p_sizes[name])
+    return adjusted
 
 
 def _judge(contrast: Contrast, effect: Effect, p_sign: float, p_size: float) -> ContrastResult:
     """Return the verdict of an effect, by its interval and the p-values of sign and size."""
     if effect.too_few:
-        return ContrastResult(contrast, effect, ClaimFinding.INCONCLUSIVE, p_sign, p_size)
-    has_sign, has_size = p_sign <= ALPHA, p_size <= ALPHA
-    if contrast.direction == "same":
-        is_for, is_against, is_small = has_sign, has_size, False
+        verdict = ClaimFinding.INCONCLUSIVE
+    elif contrast.direction == "same":
+        verdict = _judge_sameness(p_sign, p_size)
     else:
-        # The ends of the interval, turned so that up is as claimed.
-        low, high = (
-            (-effect.high, -effect.low)
-            if contrast.direction == "lower"
-            else (effect.low, effect.high)
-        )
-        is_for, is_small = low > 0 and has_sign, has_size
-        is_against = low <= 0 and (
-            (has_size and not contrast.is_above_paper) or (has_sign and high < 0)
-        )
-    verdict = ClaimFinding.CONTRADICTED if is_against else ClaimFinding.INCONCLUSIVE
-    if is_for:
-        verdict = ClaimFinding.SMALLER if is_small else ClaimFinding.SUPPORTED
+        verdict = _judge_direction(contrast, effect, p_sign, p_size)
     return ContrastResult(contrast, effect, verdict, p_sign, p_size)
 
 
+def _judge_sameness(p_within: float, p_outside: float) -> ClaimFinding:
+    if p_within <= ALPHA:
+        return ClaimFinding.SUPPORTED
+    if p_outside <= ALPHA:
+        return ClaimFinding.CONTRADICTED
+    return ClaimFinding.INCONCLUSIVE
+
+
+def _judge_direction(
+    contrast: Contrast, effect: Effect, p_sign: float, p_size: float
+) -> ClaimFinding:
+    # The ends of the interval, mirrored so that up is as claimed.
+    low = effect.low
+    high = effect.high
+    if contrast.direction == "lower":
+        low = -effect.high
+        high = -effect.low
+    has_sign = p_sign <= ALPHA
+    excludes_least = p_size <= ALPHA
+    if low > 0:
+        if not has_sign:
+            return ClaimFinding.INCONCLUSIVE
+        return ClaimFinding.SMALLER if excludes_least else ClaimFinding.SUPPORTED
+    if excludes_least and not contrast.is_above_paper:
+        return ClaimFinding.CONTRADICTED
+    if has_sign and high < 0:
+        return ClaimFinding.CONTRADICTED
+    return ClaimFinding.INCONCLUSIVE
+
+
 def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
-    """Return Holm's adjusted p-values in a family of `num_tests`: rejecting at a level bounds its error by that."""
-    adjusted, highest = {}, 0.0
-    for rank, (name, p) in enumerate(sorted(p_values.items(), key=lambda item: (item[1], item[0]))):
-        highest = max(highest, min(1.0, (num_tests - rank) * p))
+    """Return Holm's adjusted p-values in a family of `num_tests`.
+
+    To reject those at most as large as a level bounds the chance of any wrong rejection by it.
+    """
+    adjusted = {}
+    highest = 0.0
+    ascending = sorted(p_values.items(), key=lambda item: (item[1], item[0]))
+    for rank, (name, p_value) in enumerate(ascending):
+        highest = max(highest, min(1.0, (num_tests - rank) * p_value))
         adjusted[name] = highest
     return {name: adjusted[name] for name in p_values}
 
@@ -173,7 +210,10 @@ class ControlResult:
     """The effect under the control; None if the records lack what it compares."""
 
     def settle(self, verdict: ClaimFinding, primary: ContrastResult) -> ClaimFinding:
-        """Return what the control leaves of a verdict on its claim: the verdict, undone, or inconclusive."""
+        """Return what the control leaves of a verdict on its claim.
+
+        That is the verdict itself, undone, or inconclusive.
+        """
         if not verdict.is_conclusive:
             return verdict
         if self.effect is None or self.effect.too_few:
@@ -182,7 +222,7 @@ class ControlResult:
         if contrast.direction == "same":
             return self._settle_sameness(verdict, contrast)
         sign = _sign_of(verdict, primary)
-        # The ends, turned so that up is what the verdict says.
+        # The ends, mirrored so that up is what the verdict says.
         low, high = sorted((sign * self.effect.low, sign * self.effect.high))
         if low > 0:
             return verdict
@@ -217,7 +257,8 @@ class ClaimResult:
     """The uncorrected verdict."""
     controls: tuple[ControlResult, ...] = ()
     adjusted: ContrastResult | None = None
-    """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an effect."""
+    """Verdict and p-values adjusted for all claims (Holm); None if the claim was not decided by an
+    effect."""
 
     @property
     def verdict(self) -> ClaimFinding:
@@ -228,29 +269,35 @@ class ClaimResult:
 
     @property
     def why_open(self) -> str:
-        """What a verdict lacks: `3 starts, at least 8 are needed`; empty if nothing is lacking that can be counted."""
+        """What a verdict lacks: `3 starts, at least 8 are needed`.
+
+        It is empty if nothing is lacking that can be counted.
+        """
         if self.verdict is not ClaimFinding.INCONCLUSIVE:
             return ""
         if self.primary is None or self.primary.effect is None:
             return ""
         if self.primary.effect.too_few:
             return self.primary.effect.too_few
-        for one in self.controls:
-            if one.effect is None:
-                return f"not on record: {one.control.says}"
-            if one.effect.too_few:
-                return f"{one.control.says}: {one.effect.too_few}"
+        for result in self.controls:
+            if result.effect is None:
+                return f"not on record: {result.control.says}"
+            if result.effect.too_few:
+                return f"{result.control.says}: {result.effect.too_few}"
         decided = self.adjusted or self.primary
-        for one in self.controls:
-            left = one.settle(decided.verdict, decided)
-            if decided.verdict.is_conclusive and left is ClaimFinding.INCONCLUSIVE:
-                return f"left open by its control, {one.control.says}"
+        if decided.verdict.is_conclusive:
+            for result in self.controls:
+                if result.settle(decided.verdict, decided) is ClaimFinding.INCONCLUSIVE:
+                    return f"left open by its control, {result.control.says}"
         return ""
 
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study with the results of its finished work, from which, with the study's file, its page is written."""
+    """A study with the results of its finished work.
+
+    From these and the study's file its page is written.
+    """
 
     study: Study
     scale: str
@@ -269,8 +316,8 @@ class JudgedStudy:
         """Return a level's held-out accuracy `before` and `after` training, a value per run."""
         runs = self.histories[level].values()
         return {
-            side: [one.accuracy for run in runs if (one := getattr(run, side))]
-            for side in ("before", "after")
+            "before": [run.before.accuracy for run in runs if run.before],
+            "after": [run.after.accuracy for run in runs if run.after],
         }
 
 
@@ -282,27 +329,27 @@ def judge_studies(
     code: str | None = None,
     seeds_from: int = 0,
 ) -> list[JudgedStudy]:
-    """Return studies with verdicts, corrected for all claims of the catalogue, and for each study's own (X1, X2 ...).
+    """Return studies with verdicts that are corrected for other claims.
 
-    The other arguments are those of `plan_work`.
+    Claims of the catalogue are corrected for all of the catalogue, a study's own (X1, X2 ...) for
+    its own. The other arguments are those of `plan_work`.
     """
-    judged = [
-        judge_work(
-            study,
-            plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from),
-            scale=scale,
-        )
-        for study in studies
-    ]
-    catalogued = _adjust(
-        [result for one in judged for result in one.claims if result.claim.is_catalogued], INSIGHTS
-    )
+    judged = []
+    catalogued: list[ClaimResult] = []
+    for study in studies:
+        works = plan_work(study, scale=scale, root=root, code=code, seeds_from=seeds_from)
+        uncorrected = judge_work(study, works, scale=scale)
+        judged.append(uncorrected)
+        catalogued += [result for result in uncorrected.claims if result.claim.is_catalogued]
+    adjusted_of_catalogue = _adjust(catalogued, num_claims=len(INSIGHTS))
     corrected = []
-    for one in judged:
-        own = [result for result in one.claims if not result.claim.is_catalogued]
-        adjusted = catalogued | _adjust(own, own)
-        claims = [replace(result, adjusted=adjusted.get(result.claim.id)) for result in one.claims]
-        corrected.append(replace(one, claims=claims))
+    for uncorrected in judged:
+        own = [result for result in uncorrected.claims if not result.claim.is_catalogued]
+        adjusted = adjusted_of_catalogue | _adjust(own, num_claims=len(own))
+        claims = []
+        for result in uncorrected.claims:
+            claims.append(replace(result, adjusted=adjusted.get(result.claim.id)))
+        corrected.append(replace(uncorrected, claims=claims))
     return corrected
 
 
@@ -316,18 +363,26 @@ _BY_EFFECT = (
 """Verdicts that an effect decides, and that are corrected."""
 
 
-def _adjust(results: Sequence[ClaimResult], family: Sequence[object]) -> dict[str, ContrastResult]:
-    """Return the results of the claims that an effect decides, corrected for all of a family, by the claim's id."""
-    tested = {
-        result.claim.id: result.primary
-        for result in results
-        if result.primary and result.raw in _BY_EFFECT
-    }
-    return adjust_verdicts(tested, num_claims=len(family))
+def _adjust(results: Sequence[ClaimResult], *, num_claims: int) -> dict[str, ContrastResult]:
+    """Return claim id -> corrected result, for the claims that an effect decides.
+
+    Args:
+        results: of the claims.
+        num_claims: size of the family that they are corrected for.
+    """
+    tested = {}
+    for result in results:
+        if result.primary and result.raw in _BY_EFFECT:
+            tested[result.claim.id] = result.primary
+    return adjust_verdicts(tested, num_claims=num_claims)
 
 
 def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStudy:
-    """Read the finished part of a study's planned work; return it with an uncorrected verdict on each claim."""
+    """Read the finished part of a study's planned work.
+
+    Returns:
+        The study with an uncorrected verdict on each claim.
+    """
     histories: dict[str, dict[int, History]] = {level: {} for level in study.levels}
     measured: dict[str, dict[int, MeasuredRows]] = {name: {} for name in study.measurements}
     done = [work for work in works if work.is_finished]
@@ -340,21 +395,29 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
             model = (summary.get("config") or {}).get("model") or {}
             measured[work.name][work.seed] = MeasuredRows(rows, model)
             summaries.append(summary)
-    contrasts = [
-        one
-        for claim in study.claims
-        for one in (*claim.contrasts, *claim.controls, *_checks(claim, study))
-    ]
-    found = {
-        one: measure_contrast(one, study, histories, measured) for one in dict.fromkeys(contrasts)
-    }
-    effects = {contrast: effect for contrast, effect in found.items() if effect}
-    claims = [judge_claim(claim, study, effects) for claim in study.claims]
+    contrasts: list[Contrast] = []
+    for claim in study.claims:
+        contrasts += [*claim.contrasts, *claim.controls, *_checks(claim, study)]
+    effects = {}
+    # Claims share contrasts: each is measured once.
+    for contrast in dict.fromkeys(contrasts):
+        effect = measure_contrast(contrast, study, histories, measured)
+        if effect:
+            effects[contrast] = effect
     seeds = sorted({work.seed for work in done})
-    made = _describe_origin(
-        seeds, [run for runs in histories.values() for run in runs.values()], summaries, done
+    runs: list[History] = []
+    for by_seed in histories.values():
+        runs += by_seed.values()
+    return JudgedStudy(
+        study=study,
+        scale=scale,
+        works=works,
+        seeds=seeds,
+        histories=histories,
+        effects=effects,
+        claims=[judge_claim(claim, study, effects) for claim in study.claims],
+        made=_describe_origin(seeds, runs, summaries, done),
     )
-    return JudgedStudy(study, scale, works, seeds, histories, effects, claims, made)
 
 
 def _describe_origin(
@@ -363,39 +426,52 @@ def _describe_origin(
     summaries: Sequence[Mapping[str, Any]],
     works: Sequence[Work],
 ) -> str:
-    commits = set()
-    records = [*(history.manifest for history in runs), *summaries]
+    """Return seeds, starts, CPU-hours, code, commits and machines of finished work in words."""
+    records = [history.manifest for history in runs]
+    records += summaries
+    commits = sorted({_name_commit(record.get("git") or {}) for record in records})
+    starts = set()
     for record in records:
-        git = record.get("git") or {}
-        commits.add(
-            str(git.get("commit") or "unknown")[:12]
-            + (" with changes" if git.get("is_dirty") else "")
-        )
-    machines = {
-        f"{m.get('num_cpus')} cores, {m.get('platform')}"
-        for h in runs
-        if (m := h.manifest.get("machine"))
-    }
-    models = [(record.get("config") or {}).get("model") or {} for record in records]
-    starts = {name for name in map(name_start, models) if name}
-    begun = f" from {len(starts)} start{'s' if len(starts) > 1 else ''}" if starts else ""
+        start = name_start((record.get("config") or {}).get("model") or {})
+        if start:
+            starts.add(start)
+    begun = ""
+    if starts:
+        begun = f" from {len(starts)} starts" if len(starts) > 1 else " from 1 start"
+    machines = set()
+    for history in runs:
+        machine = history.manifest.get("machine")
+        if machine:
+            machines.add(f"{machine.get('num_cpus')} cores, {machine.get('platform')}")
     codes = sorted({work.folder.parent.name for work in works})
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
     seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
-    return (
-        f"Seeds {', '.join(map(str, seeds))}{begun}; {len(runs)} runs and {len(summaries)} measurements; "
-        f"{seconds / 3600:.1f} CPU-hours; code digest {', '.join(codes)}; commit {', '.join(sorted(commits)) or '-'}; "
-        f"{'; '.join(sorted(machines)) or '-'}."
-    )
+    parts = [
+        f"Seeds {', '.join(map(str, seeds))}{begun}",
+        f"{len(runs)} runs and {len(summaries)} measurements",
+        f"{seconds / 3600:.1f} CPU-hours",
+        f"code digest {', '.join(codes)}",
+        f"commit {', '.join(commits) or '-'}",
+        "; ".join(sorted(machines)) or "-",
+    ]
+    return "; ".join(parts) + "."
+
+
+def _name_commit(git: Mapping[str, Any]) -> str:
+    name = str(git.get("commit") or "unknown")[:12]
+    return f"{name} with changes" if git.get("is_dirty") else name
 
 
 def _checks(claim: Claim, study: Study) -> list[Contrast]:
-    checks = [claim.check] if claim.check else []
+    """Return the manipulation checks of a claim: its own, and that the baseline has learnt."""
+    checks = []
+    if claim.check:
+        checks.append(claim.check)
     if claim.primary and claim.family == "training":
-        # The baseline must have learnt.
-        checks.append(
-            Contrast(metric="accuracy", feature="growth", of=(study.reference,), least=LEAST_GAIN)
+        learnt = Contrast(
+            metric="accuracy", feature="growth", of=(study.reference,), least=LEAST_GAIN
         )
+        checks.append(learnt)
     return checks
 
 
@@ -407,34 +483,37 @@ def judge_claim(claim: Claim, study: Study, effects: Mapping[Contrast, Effect]) 
 
     secondary = tuple(map(find, claim.secondary))
     if claim.primary is None:
-        open_one = ClaimFinding.UNDECIDABLE if claim.undecidable else ClaimFinding.UNASKED
-        return ClaimResult(claim, None, secondary, (), open_one)
+        verdict = ClaimFinding.UNDECIDABLE if claim.undecidable else ClaimFinding.UNASKED
+        return ClaimResult(claim, None, secondary, (), verdict)
     primary = find(claim.primary)
-    checks = tuple(find(check) for check in _checks(claim, study))
-    controls = tuple(ControlResult(one, effects.get(one)) for one in claim.controls)
-    verdict = primary.verdict
-    if verdict is not ClaimFinding.NOT_RUN:
-        if _cannot_appear(primary, checks):
-            verdict = ClaimFinding.CANNOT_APPEAR
-        elif claim.construction and _is_as_claimed(primary):
-            verdict = ClaimFinding.CONSTRUCTED
-        else:
-            verdict = _settle(primary, checks, controls)
+    checks = tuple(map(find, _checks(claim, study)))
+    controls = tuple(ControlResult(control, effects.get(control)) for control in claim.controls)
+    if primary.verdict is ClaimFinding.NOT_RUN:
+        verdict = ClaimFinding.NOT_RUN
+    elif _cannot_appear(primary, checks):
+        verdict = ClaimFinding.CANNOT_APPEAR
+    elif claim.construction and _is_as_claimed(primary):
+        verdict = ClaimFinding.CONSTRUCTED
+    else:
+        verdict = _settle(primary, checks, controls)
     return ClaimResult(claim, primary, secondary, checks, verdict, controls)
 
 
 def _cannot_appear(primary: ContrastResult, checks: Sequence[ContrastResult]) -> bool:
     """Whether the setting changed nothing, or a check was missed."""
+    contrast = primary.contrast
+    compares_runs = bool(contrast.against) and not contrast.measurement
     # Whole runs that differ nowhere are the same run.
-    contrast, effect = primary.contrast, primary.effect
-    is_of_runs = not contrast.measurement and bool(contrast.against)
-    if is_of_runs and effect is not None and effect.is_nothing:
+    if compares_runs and primary.effect is not None and primary.effect.is_nothing:
         return True
     return any(check.effect is not None and not check.is_reached for check in checks)
 
 
 def _is_as_claimed(primary: ContrastResult) -> bool:
-    """Whether each start has the sign that the claim says: what could not be otherwise needs no eight of them."""
+    """Whether each start has the sign that the claim says.
+
+    What could not be otherwise needs no eight of them.
+    """
     effect = primary.effect
     if effect is None or primary.contrast.direction == "same":
         return False
@@ -449,7 +528,8 @@ def _settle(
 ) -> ClaimFinding:
     """Return what checks and controls leave of a primary contrast's verdict."""
     verdict = primary.verdict
-    # An effect is seen whatever its dose; that none is seen says something of a known dose alone.
+    # An effect is seen whatever its dose. That none is seen says something only of a known dose,
+    # and the check is what tells the dose.
     if verdict is ClaimFinding.CONTRADICTED and any(check.effect is None for check in checks):
         return ClaimFinding.INCONCLUSIVE
     left = [control.settle(verdict, primary) for control in controls]
@@ -464,41 +544,56 @@ def as_records(judged: Sequence[JudgedStudy]) -> dict[str, Any]:
 
     Floats have nine digits, as others vary between processors; infinity and NaN are None.
     """
+    studies = {}
+    claims = []
+    for judged_study in judged:
+        study = judged_study.study
+        studies[study.name] = _record_study(judged_study)
+        claims += [_record_claim(result, study) for result in judged_study.claims]
+    scale = judged[0].scale if judged else ""
     records = {
-        "scale": judged[0].scale if judged else "",
-        "studies": {
-            one.study.name: {
-                "seeds": one.seeds,
-                "effects": {
-                    one.study.describe(contrast): asdict(effect)
-                    for contrast, effect in one.effects.items()
-                },
-                "levels": {level: one.accuracies(level) for level in one.study.levels},
-                "made": one.made,
-            }
-            for one in judged
-        },
-        "claims": [
-            {
-                "id": result.claim.id,
-                "study": one.study.name,
-                "short": result.claim.short,
-                "primary": one.study.describe(result.claim.primary)
-                if result.claim.primary
-                else None,
-                "verdict": result.verdict.value,
-                "verdict_alone": result.raw.value,
-                "why_open": result.why_open,
-                "controls": [one.study.describe(control) for control in result.claim.controls],
-                "p_sign_holm": result.adjusted.p_sign if result.adjusted else None,
-                "p_size_holm": result.adjusted.p_size if result.adjusted else None,
-            }
-            for one in judged
-            for result in one.claims
-        ],
+        "scale": scale,
+        "studies": studies,
+        "claims": claims,
     }
     return json.loads(
         json.dumps(records),
         parse_float=lambda text: float(f"{float(text):.9g}"),
         parse_constant=lambda _: None,
     )
+
+
+def _record_study(judged: JudgedStudy) -> dict[str, Any]:
+    effects = {}
+    for contrast, effect in judged.effects.items():
+        effects[judged.study.describe(contrast)] = asdict(effect)
+    return {
+        "seeds": judged.seeds,
+        "effects": effects,
+        "levels": {level: judged.accuracies(level) for level in judged.study.levels},
+        "made": judged.made,
+    }
+
+
+def _record_claim(result: ClaimResult, study: Study) -> dict[str, Any]:
+    claim = result.claim
+    primary = None
+    if claim.primary:
+        primary = study.describe(claim.primary)
+    p_sign = None
+    p_size = None
+    if result.adjusted:
+        p_sign = result.adjusted.p_sign
+        p_size = result.adjusted.p_size
+    return {
+        "id": claim.id,
+        "study": study.name,
+        "short": claim.short,
+        "primary": primary,
+        "verdict": result.verdict.value,
+        "verdict_alone": result.raw.value,
+        "why_open": result.why_open,
+        "controls": [study.describe(control) for control in claim.controls],
+        "p_sign_holm": p_sign,
+        "p_size_holm": p_size,
+    }

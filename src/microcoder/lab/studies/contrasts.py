@@ -46,47 +46,66 @@ Measured = Mapping[str, Mapping[int, MeasuredRows]]
 def measure_contrast(
     contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
 ) -> Effect | None:
-    """Return a contrast's effect over the starts of the seeds that have all its work; None
-    without any."""
+    """Return a contrast's effect over the starts of the seeds that have all its work.
+
+    Args:
+        contrast: of the study.
+        study: with its measurements.
+        histories: its finished runs.
+        measured: its finished measurements.
+
+    Returns:
+        The effect; None if no seed has all the work.
+    """
+    # A slope and a quotient have no bounds, though what they are made of has.
     is_bounded = study.unit_of(contrast) == "share" and not (contrast.dose or contrast.per)
     span = 1.0 if is_bounded else None
-    if contrast.measurement:
-        found = (measured or {}).get(contrast.measurement, {})
-        return _measure_rows(contrast, study, found, histories, span)
-    return _measure_runs(contrast, histories, span)
+    if not contrast.measurement:
+        return _measure_runs(contrast, histories, span)
+    by_seed = (measured or {}).get(contrast.measurement, {})
+    return _measure_rows(contrast, study, by_seed, histories, span)
 
 
 def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, float]:
-    """Return unit -> difference between the contrast's levels; units that lack a level are left
-    out."""
+    """Return unit -> difference between the contrast's levels.
+
+    Units that lack a level are left out.
+    """
     values: dict[str, dict[str, list[float]]] = {}
     for row in rows:
         if row.metric == contrast.metric and row.level in contrast.levels:
-            values.setdefault(row.unit, {}).setdefault(row.level, []).append(row.value)
+            of_unit = values.setdefault(row.unit, {})
+            of_unit.setdefault(row.level, []).append(row.value)
     pairs = {}
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
-            of = fmean(fmean(levels[level]) for level in contrast.of)
-            against = [fmean(levels[level]) for level in contrast.against]
-            pairs[unit] = of - (fmean(against) if against else 0.0)
+            difference = fmean(fmean(levels[level]) for level in contrast.of)
+            if contrast.against:
+                difference -= fmean(fmean(levels[level]) for level in contrast.against)
+            pairs[unit] = difference
     return pairs
 
 
 def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
-    """Return seed -> series of a metric for a level's runs, seeds ascending; leaves out runs
-    that did not record it."""
-    found = {
-        seed: read_series(history, metric) for seed, history in sorted(histories[level].items())
-    }
-    return {seed: series for seed, series in found.items() if series is not None}
+    """Return seed -> series of a metric for a level's runs, seeds ascending.
+
+    Runs that did not record the metric are left out.
+    """
+    by_seed = {}
+    for seed, history in sorted(histories[level].items()):
+        series = read_series(history, metric)
+        if series is not None:
+            by_seed[seed] = series
+    return by_seed
 
 
 # ----- Starts.
 
 
 def name_start(model: Mapping[str, Any]) -> str | None:
-    """Return a name for the start that a model's table draws; None for a given model, which is no
-    draw.
+    """Return a name for the start that a model's table draws.
+
+    It is None for a given model, which is no draw.
 
     A micro model is warm-started by a seed of its own: another seed gives another model. A
     published checkpoint is the one that a study asks about, and each of its seeds is a draw of its
@@ -100,30 +119,35 @@ def name_start(model: Mapping[str, Any]) -> str | None:
 
 
 def count_draws(works: Sequence[Work]) -> str:
-    """Return from how many starts the planned runs of a study begin, in words: `8 seeds from 3
-    starts`."""
+    """Return from how many starts a study's planned runs begin: `8 seeds from 3 starts`."""
     models: dict[int, list[Mapping[str, Any]]] = {}
     for work in works:
-        models.setdefault(work.seed, []).append(work.config.model.model_dump(mode="json"))
+        model = work.config.model.model_dump(mode="json")
+        models.setdefault(work.seed, []).append(model)
     groups, drawn = _group_by_start(models)
     seeds = f"{len(models)} seeds"
     if drawn != "starts":
         return f"{seeds} of a given model"
-    return f"{seeds} from {len(groups)} start{'s' if len(groups) > 1 else ''}"
+    if len(groups) == 1:
+        return f"{seeds} from 1 start"
+    return f"{seeds} from {len(groups)} starts"
 
 
 def _group_by_start(
     models: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> tuple[list[list[int]], Drawn]:
-    """Return the seeds of each start, and what a group is: a start, or a seed where models are
-    given."""
-    names = {seed: [name_start(model) for model in found] for seed, found in models.items()}
-    known = {seed: [name for name in found if name] for seed, found in names.items()}
-    if not any(known.values()):
+    """Return the seeds in groups, and what a group is: a start, or a seed of given models."""
+    starts: dict[int, list[str]] = {}
+    for seed, of_seed in models.items():
+        names = [name_start(model) for model in of_seed]
+        starts[seed] = [name for name in names if name]
+    if not any(starts.values()):
         return [[seed] for seed in sorted(models)], "seeds"
-    # A run without a start of its own is a group of its own, as it shares its start with none.
-    named = {seed: found or [f"seed {seed}"] for seed, found in known.items()}
-    return group_seeds(named), "starts"
+    for seed, known in starts.items():
+        if not known:
+            # A run without a start of its own is a group of its own: it shares it with none.
+            known.append(f"seed {seed}")
+    return group_seeds(starts), "starts"
 
 
 def _model_of(history: History) -> Mapping[str, Any]:
@@ -135,29 +159,38 @@ def _model_of(history: History) -> Mapping[str, Any]:
 
 
 def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
-    metrics = {contrast.metric, *filter(None, (contrast.dose, contrast.at_equal, contrast.per))}
-    curves = {
-        (level, metric): read_level(histories, level, metric)
-        for level in contrast.levels
-        for metric in metrics
-    }
-    common = set.intersection(*(set(found) for found in curves.values()))
+    """Return the effect of a contrast between training runs."""
+    curves = _read_curves(contrast, histories)
+    common = set.intersection(*map(set, curves.values()))
     values: dict[int, float] = {}
     for seed in sorted(common):
-        of_seed = {key: found[seed] for key, found in curves.items()}
+        of_seed = {key: by_seed[seed] for key, by_seed in curves.items()}
         value = _compare(contrast, of_seed)
         if math.isfinite(value):
             values[seed] = value
     if not values:
         return None
-    models = {
-        seed: [_model_of(histories[level][seed]) for level in contrast.levels] for seed in values
-    }
+    models = {}
+    for seed in values:
+        models[seed] = [_model_of(histories[level][seed]) for level in contrast.levels]
     groups, drawn = _group_by_start(models)
     first = min(values)
     num_problems = curves[contrast.of[0], contrast.metric][first].num_problems
     num_units = num_problems if num_problems > 1 else 0
     return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
+
+
+def _read_curves(
+    contrast: Contrast, histories: Histories
+) -> dict[tuple[str, str], dict[int, MetricSeries]]:
+    """Return (level, metric) -> seed -> series, for all that a contrast reads of runs."""
+    curves = {}
+    for metric in {contrast.metric, contrast.dose, contrast.at_equal, contrast.per}:
+        # An option that is not used is an empty name.
+        if metric:
+            for level in contrast.levels:
+                curves[level, metric] = read_level(histories, level, metric)
+    return curves
 
 
 _Curves = Mapping[tuple[str, str], MetricSeries]
@@ -167,13 +200,14 @@ _Curves = Mapping[tuple[str, str], MetricSeries]
 def _compare(contrast: Contrast, curves: _Curves) -> float:
     """Return the difference of one seed; NaN if it is unknown."""
     if contrast.at_equal:
-        pair = (contrast.of[0], contrast.against[0])
-        of, against = measure_alike(
-            (curves[pair[0], contrast.metric], curves[pair[1], contrast.metric]),
-            (curves[pair[0], contrast.at_equal], curves[pair[1], contrast.at_equal]),
+        level = contrast.of[0]
+        other = contrast.against[0]
+        value, value_of_other = measure_alike(
+            (curves[level, contrast.metric], curves[other, contrast.metric]),
+            (curves[level, contrast.at_equal], curves[other, contrast.at_equal]),
             contrast.feature,
         )
-        return of - against
+        return value - value_of_other
     value = _read_side(contrast, curves, contrast.of, contrast.feature)
     if contrast.against:
         feature = contrast.against_feature or contrast.feature
@@ -191,13 +225,18 @@ def _read_side(contrast: Contrast, curves: _Curves, levels: Sequence[str], featu
         values.append(value)
     if not contrast.dose:
         return fmean(values)
-    over = feature.replace("at", "up to", 1)
-    given = [measure(curves[level, contrast.dose], over) for level in levels]
-    centre = fmean(given)
-    spread = sum((dose - centre) ** 2 for dose in given)
-    # Least squares; unknown if all doses are equal.
-    slope = sum((dose - centre) * value for dose, value in zip(given, values, strict=True))
-    return _divide(slope, spread)
+    # The effect at a time is of the dose until then.
+    until_then = feature.replace("at", "up to", 1)
+    doses = [measure(curves[level, contrast.dose], until_then) for level in levels]
+    return _find_slope(doses, values)
+
+
+def _find_slope(doses: Sequence[float], values: Sequence[float]) -> float:
+    """Return the slope of values over doses by least squares; NaN if all doses are equal."""
+    centre = fmean(doses)
+    spread = sum((dose - centre) ** 2 for dose in doses)
+    product = sum((dose - centre) * value for dose, value in zip(doses, values, strict=True))
+    return _divide(product, spread)
 
 
 def _divide(value: float, by: float) -> float:
@@ -210,13 +249,14 @@ def _divide(value: float, by: float) -> float:
 def _measure_rows(
     contrast: Contrast,
     study: Study,
-    found: Mapping[int, MeasuredRows],
+    measured: Mapping[int, MeasuredRows],
     histories: Histories,
     span: float | None,
 ) -> Effect | None:
+    """Return the effect of a contrast over a measurement's rows, which are `measured` by seed."""
     by_seed: dict[int, dict[str, float]] = {}
-    for seed, measured in sorted(found.items()):
-        pairs = _share_rows(contrast, measured.rows, seed, histories)
+    for seed, of_seed in sorted(measured.items()):
+        pairs = _share_rows(contrast, of_seed.rows, seed, histories)
         # Seeds with equal rows measured the same samples, and are one.
         if pairs and pairs not in by_seed.values():
             by_seed[seed] = pairs
@@ -228,17 +268,19 @@ def _measure_rows(
     groups: list[list[int]] = [[seed] for seed in by_seed]
     drawn: Drawn = "seeds"
     if over == "starts":
-        groups, drawn = _group_by_start({seed: [found[seed].model] for seed in by_seed})
+        groups, drawn = _group_by_start({seed: [measured[seed].model] for seed in by_seed})
     values = {seed: fmean(pairs.values()) for seed, pairs in by_seed.items()}
-    num_units = len({unit for pairs in by_seed.values() for unit in pairs})
-    return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
+    units = set().union(*by_seed.values())
+    return estimate_starts(values, groups, drawn=drawn, num_units=len(units), span=span)
 
 
 def _share_rows(
     contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
 ) -> dict[str, float]:
-    """Return a seed's differences by unit, as shares of a metric of its runs where the contrast
-    says so."""
+    """Return a seed's differences by unit.
+
+    Where the contrast says so, they are shares of a metric of its runs; unknown ones are left out.
+    """
     if not contrast.per:
         return pair_rows(contrast, rows)
     history = histories.get(contrast.per_level, {}).get(seed)
@@ -251,4 +293,5 @@ def _share_rows(
             # The measurement's levels are times of the run, called as the features are.
             share = _divide(row.value, measure(series, row.level))
             shares.append(MeasuredValue(row.metric, row.level, row.unit, share))
-    return {unit: value for unit, value in pair_rows(contrast, shares).items() if value == value}
+    pairs = pair_rows(contrast, shares)
+    return {unit: value for unit, value in pairs.items() if not math.isnan(value)}

@@ -1,7 +1,8 @@
-"""The schema of a study file: levels to train at, measurements, and claims with the contrasts that decide them.
+"""The schema of a study file: levels to train at, measurements, claims and their contrasts.
 
-Everything that could be chosen to suit a result is written before the runs: the one contrast that decides a claim, its
-smallest effect of interest, the check that the treatment reached the rollouts, and the spread behind its power.
+Everything that could be chosen to suit a result is written before the runs: the one contrast that
+decides a claim, its smallest effect of interest, the check that the treatment reached the
+rollouts, and the spread behind its power.
 """
 
 import tomllib
@@ -16,29 +17,71 @@ from microcoder.judge.core.errors import ConfigError, explain_fault
 from microcoder.lab.studies.features import LABELS, SHARES, parse_feature
 
 Direction = Literal["higher", "lower", "same"]
-Family = Literal["measuring", "mechanism", "training"]
-"""`measuring`: what was sampled, judged or counted in two ways. `mechanism`: one or few updates under several settings.
-`training`: whole runs."""
-Unit = Literal["share", "tokens", "nats", "1"]
-"""`share`: between 0 and 1, shown in percent with differences in points; `1`: a number without a unit."""
+"""The claimed sign of an effect; `same`: that it is small."""
 
-MICRO, QUICK = "micro", "quick"
+Family = Literal["measuring", "mechanism", "training"]
+"""`measuring`: what was sampled, judged or counted in two ways. `mechanism`: one or few updates
+under several settings. `training`: whole runs."""
+
+Unit = Literal["share", "tokens", "nats", "1"]
+"""`share`: between 0 and 1, shown in percent with differences in points. `1`: a number without a
+unit."""
+
+MICRO = "micro"
+"""Scale of the micro lab, which every study has."""
+
+QUICK = "quick"
+"""Scale at which a study's way is tried in minutes."""
+
 MIN_SEEDS = 3
+"""Fewest seeds that a study file may name."""
+
 LEAST_REACHED = 0.05
+"""Smallest effect of interest where a contrast names none."""
+
 LEAST_GAIN = 0.12
-"""Gain in held-out accuracy of the reference level, below which training claims "cannot appear here"."""
+"""Gain in held-out accuracy of the reference level, below which training claims "cannot appear
+here"."""
+
 STUDIES = Path("studies")
-INSIGHTS = tuple(
-    f"{aspect}{number + 1}"
-    for aspect, num in (("E", 4), ("T", 10), ("D", 4), ("C", 6), ("M", 6), ("B", 3), ("K", 1))
-    for number in range(num)
-)
-"""Ids of the paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4, 7): evaluator, temperature, data, context length,
-truncation mask, batch size, KL and clip. X1, X2 ... are claims beyond them."""
+"""Folder of the published studies, beside the package or in it."""
+
+_INSIGHTS_OF_ASPECT = {
+    # Evaluator.
+    "E": 4,
+    # Temperature.
+    "T": 10,
+    # Data.
+    "D": 4,
+    # Context length.
+    "C": 6,
+    # Truncation mask.
+    "M": 6,
+    # Batch size.
+    "B": 3,
+    # KL and clip.
+    "K": 1,
+}
+"""Letter of an aspect -> number of the paper's insights on it."""
+
+
+def _number_insights() -> tuple[str, ...]:
+    ids = []
+    for aspect, num_insights in _INSIGHTS_OF_ASPECT.items():
+        ids += [f"{aspect}{number}" for number in range(1, num_insights + 1)]
+    return tuple(ids)
+
+
+INSIGHTS = _number_insights()
+"""Ids of the paper's 34 insights (arXiv 2603.07777, sections 2, 3, 4, 7). X1, X2 ... are claims
+beyond them."""
 
 
 class Contrast(Config):
-    """A comparison: the metric, the levels, and the claimed effect; one value per seed, or per seed and unit."""
+    """A comparison: the metric, the levels, and the claimed effect.
+
+    It has one value per seed, or per seed and unit.
+    """
 
     metric: str = Field(min_length=1)
     """Metric of the runs (accuracy, length, ...), or one that the measurement names."""
@@ -53,23 +96,26 @@ class Contrast(Config):
     against_feature: str = ""
     """Feature of the subtracted levels, if not `feature`."""
     dose: str = ""
-    """Metric of the runs whose mean up to the time of `feature` (`at 40/120`) is each level's dose; the effect is then
-    the slope of `metric` over the dose."""
+    """Metric of the runs whose mean up to the time of `feature` (`at 40/120`) is each level's dose;
+    the effect is then the slope of `metric` over the dose."""
     at_equal: str = ""
-    """A second metric of the runs: the levels are compared where it is equal in both. The level in which it is lower at
-    the feature's time is read then, the other one earlier. For one level against another, `late` or `at 40/120`."""
+    """A second metric of the runs: the levels are compared where it is equal in both. The level in
+    which it is lower at the feature's time is read then, the other one earlier. For one level
+    against another, `late` or `at 40/120`."""
     per: str = ""
-    """A metric of the runs by which the metric is divided, at the same time: the contrast is then of shares."""
+    """A metric of the runs by which the metric is divided, at the same time: the contrast is then
+    of shares."""
     per_level: str = ""
-    """Of a measurement whose levels are times (`early`, `late`): the level of the runs that `per` is read from."""
+    """Of a measurement whose levels are times (`early`, `late`): the level of the runs that `per`
+    is read from."""
     direction: Direction = "higher"
     """Claimed sign of the difference; `same`: that it is small."""
     least: float = Field(default=LEAST_REACHED, gt=0)
-    """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that would matter. Of a
-    check, the mean over seeds under which the claim cannot appear here."""
+    """Smallest effect of interest, in the metric's unit; for `same`, the smallest difference that
+    would matter. Of a check, the mean over seeds under which the claim cannot appear here."""
     paper: float | None = Field(default=None, gt=0)
-    """The paper's effect in the same unit, as claimed; none where the paper has no figure for it. If `least` is above
-    it, an interval that excludes `least` does not contradict the claim."""
+    """The paper's effect in the same unit, as claimed; none where the paper has no figure for it.
+    If `least` is above it, an interval that excludes `least` does not contradict the claim."""
 
     @property
     def levels(self) -> tuple[str, ...]:
@@ -82,39 +128,67 @@ class Contrast(Config):
         return self.paper is not None and self.least > self.paper
 
     def _contradictions(self) -> Iterator[str]:
-        if self.dose and (self.against or len(self.of) < 2 or not self.feature.startswith("at ")):
-            yield f"dose: name two levels or more, no `against`, and a feature `at 40/120`, not {self.feature!r}"
+        if self.dose and not self._has_slope:
+            yield (
+                "dose: name two levels or more, no `against`, and a feature `at 40/120`, "
+                f"not {self.feature!r}"
+            )
         if self.at_equal:
             yield from self._faults_of_equality()
         if bool(self.per_level) != bool(self.per and self.measurement):
-            yield "per_level goes with `per` of a measurement: name the level whose runs `per` is read from"
+            yield (
+                "per_level goes with `per` of a measurement: name the level whose runs `per` is "
+                "read from"
+            )
         if self.measurement:
-            if self.feature or self.against_feature:
-                yield f"a measurement has no feature; leave {self.feature or self.against_feature!r} out"
+            feature = self.feature or self.against_feature
+            if feature:
+                yield f"a measurement has no feature; leave {feature!r} out"
             return
-        for metric in filter(None, (self.metric, self.dose, self.at_equal, self.per)):
-            if metric not in LABELS:
-                yield f"no metric {metric!r} of runs; use one of {', '.join(LABELS)}, or name a measurement"
-        for text in (self.feature, self.against_feature or self.feature):
-            parse_feature(text)
+        yield from self._faults_of_runs()
+
+    @property
+    def _has_slope(self) -> bool:
+        """Whether levels and feature are as a slope over the dose needs them."""
+        if self.against or len(self.of) < 2:
+            return False
+        return self.feature.startswith("at ")
+
+    def _faults_of_runs(self) -> Iterator[str]:
+        """Yield what runs do not have; raises ValueError for an unknown feature."""
+        for metric in (self.metric, self.dose, self.at_equal, self.per):
+            if metric and metric not in LABELS:
+                yield (
+                    f"no metric {metric!r} of runs; use one of {', '.join(LABELS)}, or name a "
+                    "measurement"
+                )
+        parse_feature(self.feature)
+        parse_feature(self.against_feature or self.feature)
 
     def _faults_of_equality(self) -> Iterator[str]:
         if self.measurement or len(self.of) != 1 or len(self.against) != 1:
-            yield "at_equal compares runs of one level with those of one other: name one in `of` and one in `against`"
+            yield (
+                "at_equal compares runs of one level with those of one other: name one in `of` "
+                "and one in `against`"
+            )
         if self.feature != "late" and not self.feature.startswith("at "):
             yield f"at_equal: name a feature `late` or `at 40/120`, not {self.feature!r}"
         if self.against_feature or self.dose or self.per:
-            yield "at_equal decides the time of both levels: leave against_feature, dose and per out"
+            yield (
+                "at_equal decides the time of both levels: leave against_feature, dose and per out"
+            )
 
 
 class Control(Contrast):
-    """A contrast that a claim has to hold under, too: another explanation of its effect is taken away.
+    """A contrast that a claim has to hold under, too.
 
-    Sign and smallest effect of interest are those of the claim's primary contrast.
+    It takes another explanation of the claim's effect away. Sign and smallest effect of interest
+    are those of the claim's primary contrast.
     """
 
     says: str = Field(min_length=1)
-    """What is held equal, as a clause: `at equal accuracy`, `after as many rounds under the long limit`."""
+    """What is held equal, as a clause: `at equal accuracy`, `after as many rounds under the long
+    limit`."""
 
 
 class Spread(Config):
@@ -127,7 +201,7 @@ class Spread(Config):
 
 
 class Claim(Config):
-    """A claim of the paper: its primary and secondary contrasts, or why it is not decidable here."""
+    """A claim of the paper: its contrasts, or why it is not decidable here."""
 
     id: str = Field(pattern=r"^[A-Z]\d+$")
     """Id in the catalogue of 34; X1, X2 ... for a claim beyond it."""
@@ -141,20 +215,25 @@ class Claim(Config):
     design: str = Field(min_length=1)
     """The test in one sentence."""
     primary: Contrast | None = None
-    """The contrast that decides the claim; None for a claim that is not asked or not decidable here."""
+    """The contrast that decides the claim; None for a claim that is not asked or not decidable
+    here."""
     secondary: tuple[Contrast, ...] = ()
     """Contrasts that are reported and decide nothing."""
     controls: tuple[Control, ...] = ()
-    """Contrasts that only take away: a claim that reverses or vanishes under one is "undone by its control"."""
+    """Contrasts that only take away: a claim that reverses or vanishes under one is "undone by its
+    control"."""
     check: Contrast | None = None
     """Manipulation check: the treatment reached the rollouts if this is at least `least`."""
     spread: Spread | None = None
     undecidable: str = ""
-    """The reason why no hours of the micro model decide the claim, and what would: model, steps, seeds, hours."""
+    """The reason why no hours of the micro model decide the claim, and what would: model, steps,
+    seeds, hours."""
     unasked: str = ""
-    """The reason why this study does not ask the claim though the micro model could decide it, and what that takes."""
+    """The reason why this study does not ask the claim though the micro model could decide it, and
+    what that takes."""
     construction: str = ""
-    """The reason why no other sign was possible here, if so; the verdict is then "by construction"."""
+    """The reason why no other sign was possible here, if so; the verdict is then "by
+    construction"."""
     note: str = ""
     """A caveat for readers of the verdict."""
 
@@ -166,30 +245,54 @@ class Claim(Config):
     @property
     def contrasts(self) -> tuple[Contrast, ...]:
         """The primary contrast, if there is one, and the secondary ones."""
-        return (*((self.primary,) if self.primary else ()), *self.secondary)
+        if self.primary is None:
+            return self.secondary
+        return (self.primary, *self.secondary)
 
     def _contradictions(self) -> Iterator[str]:
         if self.is_catalogued == self.id.startswith("X"):
-            yield f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
-        for contrast in self.contrasts:
-            if lacking := {"direction", "least"} - contrast.model_fields_set:
-                yield f"claim {self.id}: its contrast of {contrast.metric} needs {' and '.join(sorted(lacking))}"
-        if sum(map(bool, (self.primary, self.undecidable, self.unasked))) != 1:
             yield (
-                f"claim {self.id} needs either `primary`, or `unasked` with the reason and what it would take, or "
-                "`undecidable` where no hours of the micro model would do"
+                f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
             )
+        for contrast in self.contrasts:
+            lacking = sorted({"direction", "least"} - contrast.model_fields_set)
+            if lacking:
+                yield (
+                    f"claim {self.id}: its contrast of {contrast.metric} needs "
+                    f"{' and '.join(lacking)}"
+                )
+        ways_to_decide = (self.primary, self.undecidable, self.unasked)
+        if sum(map(bool, ways_to_decide)) != 1:
+            yield (
+                f"claim {self.id} needs either `primary`, or `unasked` with the reason and what it "
+                "would take, or `undecidable` where no hours of the micro model would do"
+            )
+        yield from self._faults_of_controls()
+        if self.primary:
+            yield from self._faults_of_test(self.primary)
+
+    def _faults_of_controls(self) -> Iterator[str]:
         if self.controls and not self.primary:
             yield f"claim {self.id} has controls and no `primary` that they would control"
         for control in self.controls:
-            if given := sorted({"direction", "least"} & control.model_fields_set):
-                yield f"claim {self.id}: a control takes {' and '.join(given)} from `primary`; leave them out"
-        if self.primary and self.spread is None:
+            repeated = sorted({"direction", "least"} & control.model_fields_set)
+            if repeated:
+                yield (
+                    f"claim {self.id}: a control takes {' and '.join(repeated)} from `primary`; "
+                    "leave them out"
+                )
+
+    def _faults_of_test(self, primary: Contrast) -> Iterator[str]:
+        """Yield what a claim lacks that is decided by a contrast."""
+        if self.spread is None:
             yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
-        if self.primary and self.family != "measuring" and self.check is None:
+        if self.family != "measuring" and self.check is None:
             yield f"claim {self.id} needs a `check`: that the treatment reached the rollouts"
-        if self.primary and self.family == "training" and self.primary.measurement:
-            yield f'claim {self.id}: a contrast over a measurement is of family "measuring" or "mechanism"'
+        if self.family == "training" and primary.measurement:
+            yield (
+                f"claim {self.id}: a contrast over a measurement is of family "
+                '"measuring" or "mechanism"'
+            )
 
 
 class MeasuredMetric(Config):
@@ -204,8 +307,8 @@ class Measurement(Config):
     """A measurement without whole training runs: one unit of work per seed of the study."""
 
     function: str = Field(min_length=1)
-    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its `Work` and yields
-    `MeasuredValue`s (`microcoder.lab.studies.work`)."""
+    """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its
+    `Work` and yields `MeasuredValue`s (`microcoder.lab.studies.work`)."""
     settings: dict[str, Any] = Field(default_factory=dict)
     """Keyword-only parameters of the function."""
     set: dict[str, Any] = Field(default_factory=dict)
@@ -215,9 +318,9 @@ class Measurement(Config):
     levels: tuple[str, ...] = Field(min_length=1)
     """Names of the levels that its rows are under."""
     over: Literal["starts", "seeds", "units"] = "starts"
-    """What was drawn, so that another draw could give other values. `starts`: the models that runs start from, which
-    several seeds may share. `seeds`: every seed, for what begins with no model. `units`: the units of the rows, such as
-    problems, whatever the seed."""
+    """What was drawn, so that another draw could give other values. `starts`: the models that runs
+    start from, which several seeds may share. `seeds`: every seed, for what begins with no model.
+    `units`: the units of the rows, such as problems, whatever the seed."""
     metrics: dict[str, MeasuredMetric] = Field(min_length=1)
     """Name -> metric, for the metrics of its rows."""
 
@@ -233,7 +336,8 @@ class Level(Config):
     """One setting of the factor that a study varies."""
 
     set: dict[str, Any] = Field(default_factory=dict)
-    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed, `"{seed % 3}"` its remainder."""
+    """Recipe keys that override the baseline; the value `"{seed}"` is the run's seed,
+    `"{seed % 3}"` its remainder."""
     at: dict[str, dict[str, Any]] = Field(default_factory=dict)
     """Scale -> keys that override `set` at that scale, such as steps and lengths."""
     says: str = ""
@@ -258,7 +362,8 @@ class Study(Config):
     """The file that the study was read from."""
     question: str = Field(min_length=1)
     done: str = Field(min_length=1)
-    """The experiment in one sentence for the page: `The same tiny model was trained with and without a mask.`"""
+    """The experiment in one sentence for the page: `The same tiny model was trained with and
+    without a mask.`"""
     next: str = Field(min_length=1)
     """The next step in one sentence."""
     factor: str = Field(min_length=1)
@@ -266,7 +371,8 @@ class Study(Config):
     baseline: Path
     """Path of the recipe of the micro lab, relative to the study's folder."""
     reference: str = ""
-    """The level that is the baseline, or the one that others are compared with; none without levels."""
+    """The level that is the baseline, or the one that others are compared with; none without
+    levels."""
     seeds: tuple[int, ...] = Field(min_length=MIN_SEEDS)
     set: dict[str, Any] = Field(default_factory=dict)
     """Recipe keys of all levels at every scale."""
@@ -277,7 +383,8 @@ class Study(Config):
     measurements: dict[str, Measurement] = Field(default_factory=dict)
     """Measurements without whole training runs."""
     scales: dict[str, Scale] = Field(default_factory=dict)
-    """Name -> scale, such as `quick` or a model's size; `micro` is the study's own baseline and seeds, if not named."""
+    """Name -> scale, such as `quick` or a model's size; `micro` is the study's own baseline and
+    seeds, if not named."""
     claims: tuple[Claim, ...] = ()
     """Claims; empty for a study whose results are reported elsewhere."""
 
@@ -291,9 +398,8 @@ class Study(Config):
         if name == MICRO and MICRO not in self.scales:
             return Scale(baseline=self.baseline, seeds=self.seeds)
         if name not in self.scales:
-            raise ConfigError(
-                f"no scale {name!r} in {self.name}; use one of {', '.join(dict.fromkeys([MICRO, *self.scales]))}"
-            )
+            names = dict.fromkeys([MICRO, *self.scales])
+            raise ConfigError(f"no scale {name!r} in {self.name}; use one of {', '.join(names)}")
         return self.scales[name]
 
     def unit_of(self, contrast: Contrast) -> Unit:
@@ -303,90 +409,120 @@ class Study(Config):
             return "share"
         if contrast.measurement:
             return self.measurements[contrast.measurement].metrics[metric].unit
-        return "share" if metric in SHARES else "tokens" if "length" in metric else "1"
+        if metric in SHARES:
+            return "share"
+        return "tokens" if "length" in metric else "1"
 
     def describe(self, contrast: Contrast) -> str:
         """Return a contrast in words: metric, levels, and what they are compared with."""
-        feature, other, dose = (
-            text.replace("_", " ")
-            for text in (contrast.feature, contrast.against_feature, contrast.dose)
-        )
-        metric = contrast.metric.replace("_", " ").replace("heldout", "held-out") + (
-            f", {feature}" if feature else ""
-        )
+        metric = _spaced(contrast.metric).replace("heldout", "held-out")
+        if contrast.feature:
+            metric += f", {_spaced(contrast.feature)}"
         if contrast.measurement:
             metric = self.measurements[contrast.measurement].metrics[contrast.metric].says
         if contrast.per:
-            metric += f", as a share of {contrast.per.replace('_', ' ')}"
+            metric += f", as a share of {_spaced(contrast.per)}"
         if contrast.at_equal:
-            metric += f", at equal {contrast.at_equal.replace('_', ' ')}"
+            metric += f", at equal {_spaced(contrast.at_equal)}"
         text = f"{metric}: {' and '.join(contrast.of)}"
-        if dose:
-            return f"{text}, slope over the dose: {dose}"
-        against = " and ".join(contrast.against) + (f" ({other})" if other else "")
-        return f"{text} against {against}" if contrast.against else text
+        if contrast.dose:
+            return f"{text}, slope over the dose: {_spaced(contrast.dose)}"
+        if contrast.against:
+            text += f" against {' and '.join(contrast.against)}"
+            if contrast.against_feature:
+                text += f" ({_spaced(contrast.against_feature)})"
+        return text
 
     def _contradictions(self) -> Iterator[str]:
+        yield from self._faults_of_levels()
+        yield from self._faults_of_measurements()
+        for claim in self.claims:
+            for contrast in (*claim.contrasts, *claim.controls, claim.check):
+                if contrast is not None:
+                    yield from self._faults_of_contrast(contrast, claim.id)
+
+    def _faults_of_levels(self) -> Iterator[str]:
         if not self.levels and not self.measurements:
             yield "a study needs [levels] to train at, or [measurements]"
         if len(self.levels) == 1:
             yield "one level compares nothing; add another, or leave levels to [measurements]"
         if self.levels and self.reference not in self.levels:
             yield f"{self.reference}: no such level; levels are {', '.join(self.levels)}"
-        scales = {scale for level in self.levels.values() for scale in level.at}
-        if unknown := sorted(scales - self.scales.keys() - {MICRO}):
+        scales: set[str] = set()
+        for level in self.levels.values():
+            scales.update(level.at)
+        unknown = sorted(scales - self.scales.keys() - {MICRO})
+        if unknown:
             yield f"levels set keys at {', '.join(unknown)}, no scale; add [scales.{unknown[0]}]"
+
+    def _faults_of_measurements(self) -> Iterator[str]:
+        labels: list[str] = []
         for name, measurement in self.measurements.items():
-            if unknown := [level for level in measurement.uses if level not in self.levels]:
-                yield f"measurement {name} uses {unknown[0]}, no level; levels are {', '.join(self.levels)}"
-        metrics = [
-            metric.says
-            for measurement in self.measurements.values()
-            for metric in measurement.metrics.values()
-        ]
-        if twice := sorted({said for said in metrics if metrics.count(said) > 1}):
-            yield f"two metrics of measurements say {twice[0]!r}; records name effects by these words"
-        named = [
-            (claim.id, one)
-            for claim in self.claims
-            for one in (*claim.contrasts, *claim.controls, claim.check)
-            if one
-        ]
-        for where, one in named:
-            known = tuple(self.levels)
-            if one.per_level and one.per_level not in self.levels:
-                yield f"{where}: {one.per_level}: no such level; levels are {', '.join(self.levels)}"
-            if one.measurement:
-                if one.measurement not in self.measurements:
-                    yield f"{where}: no measurement {one.measurement!r} in this study"
-                    continue
-                known = self.measurements[one.measurement].levels
-            if unknown := [level for level in one.levels if level not in known]:
-                yield f"{where}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
-            if one.measurement and one.metric not in (
-                metrics := self.measurements[one.measurement].metrics
-            ):
-                yield f"{where}: no metric {one.metric!r}; use one of {', '.join(metrics)}"
+            unknown = [level for level in measurement.uses if level not in self.levels]
+            if unknown:
+                yield (
+                    f"measurement {name} uses {unknown[0]}, no level; levels are "
+                    f"{', '.join(self.levels)}"
+                )
+            labels += [metric.says for metric in measurement.metrics.values()]
+        repeated = sorted({label for label in labels if labels.count(label) > 1})
+        if repeated:
+            yield (
+                f"two metrics of measurements say {repeated[0]!r}; records name effects by these "
+                "words"
+            )
+
+    def _faults_of_contrast(self, contrast: Contrast, claim: str) -> Iterator[str]:
+        """Yield the levels, measurement and metric of a claim's contrast that the study lacks."""
+        if contrast.per_level and contrast.per_level not in self.levels:
+            yield (
+                f"{claim}: {contrast.per_level}: no such level; levels are {', '.join(self.levels)}"
+            )
+        if contrast.measurement and contrast.measurement not in self.measurements:
+            yield f"{claim}: no measurement {contrast.measurement!r} in this study"
+            return
+        measurement = self.measurements.get(contrast.measurement)
+        known = measurement.levels if measurement else tuple(self.levels)
+        unknown = [level for level in contrast.levels if level not in known]
+        if unknown:
+            yield f"{claim}: {', '.join(unknown)}: no such level; levels are {', '.join(known)}"
+        if measurement and contrast.metric not in measurement.metrics:
+            yield (
+                f"{claim}: no metric {contrast.metric!r}; use one of "
+                f"{', '.join(measurement.metrics)}"
+            )
+
+
+def _spaced(name: str) -> str:
+    """Return a name of code as words."""
+    return name.replace("_", " ")
 
 
 def load_study(path: Path) -> Study:
     """Read a study file; raises ConfigError if it is missing, not TOML, or not a valid study."""
     try:
-        return Study.model_validate(
-            {**tomllib.loads(path.read_text(encoding="utf-8")), "path": path}
-        )
+        keys = tomllib.loads(path.read_text(encoding="utf-8"))
+        return Study.model_validate({**keys, "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
     except ValidationError as error:
-        faults = "; ".join(
-            explain_fault(fault, ".".join(map(str, fault["loc"]))) for fault in error.errors()
-        )
-        raise ConfigError(f"study {path}: {faults}") from None
+        faults = []
+        for fault in error.errors():
+            key = ".".join(map(str, fault["loc"]))
+            faults.append(explain_fault(fault, key))
+        raise ConfigError(f"study {path}: {'; '.join(faults)}") from None
 
 
 def find_studies(name: str | None) -> list[Study]:
-    """Return the study of `name`, a TOML file or part of a name in ./studies (or the package's own); None: all. Raises
-    ConfigError if there is none of that name, or several."""
+    """Return the study of a name, or all studies.
+
+    Args:
+        name: a TOML file, or a name or a part of one in ./studies (or in the package's own
+            folder); None: all.
+
+    Raises:
+        ConfigError: there is none of that name, or several.
+    """
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
     folder = STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES
@@ -395,12 +531,11 @@ def find_studies(name: str | None) -> list[Study]:
         raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
     if name is None:
         return [load_study(path) for path in paths]
-    found = [path for path in paths if name == path.stem] or [
-        path for path in paths if name in path.stem
-    ]
-    if len(found) != 1:
-        raise ConfigError(
-            f"{'no' if not found else 'more than one'} study is called {name!r}; "
-            f"studies: {', '.join(path.stem for path in paths)}"
-        )
-    return [load_study(found[0])]
+    matches = [path for path in paths if name == path.stem]
+    if not matches:
+        matches = [path for path in paths if name in path.stem]
+    if len(matches) != 1:
+        number = "more than one" if matches else "no"
+        names = ", ".join(path.stem for path in paths)
+        raise ConfigError(f"{number} study is called {name!r}; studies: {names}")
+    return [load_study(matches[0])]

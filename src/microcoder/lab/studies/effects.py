@@ -35,21 +35,30 @@ if TYPE_CHECKING:
 
 _ROUNDING = 1e-9
 """Size below which a difference counts as rounding."""
+
 ALPHA = 0.05
+"""Chance of a wrong rejection, two-sided; intervals cover 1 - ALPHA."""
+
 MIN_DRAWS = 8
 """Fewest independent draws, such as starts, from which a verdict is drawn.
 
 Of eight draws that all show one sign the sign test's p-value is 0.8 %; of five it is 6 %, whatever
 the effect.
 """
+
+_FEW = 12
+"""Number of yes-or-no pairs that differ up to which Student's interval would be too narrow."""
+
 Drawn = Literal["starts", "seeds", "units"]
 """What an interval is over: what was drawn independently."""
 
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference with its 95 % interval; the ends are infinite if unknown, as from one
-    start."""
+    """A mean difference with its 95 % interval.
+
+    The ends are infinite where they are unknown, as they are from one start.
+    """
 
     value: float
     low: float
@@ -78,8 +87,10 @@ class Effect:
 
     @property
     def too_few(self) -> str:
-        """Why this effect decides nothing: `3 starts, at least 8 are needed`; empty if there are
-        enough draws."""
+        """Why this effect decides nothing: `3 starts, at least 8 are needed`.
+
+        It is empty if there are enough draws.
+        """
         if self.num_draws >= MIN_DRAWS:
             return ""
         drawn = self.drawn.removesuffix("s") if self.num_draws == 1 else self.drawn
@@ -94,8 +105,12 @@ class Effect:
         return self._tail(bound - self.value, self.high - self.value)
 
     def _tail(self, distance: float, half: float) -> float:
-        """Return the p-value of a distance: `half` is the 97.5 % quantile times the standard
-        error."""
+        """Return the p-value of a distance.
+
+        Args:
+            distance: from the mean to the bound of the null hypothesis, up as against it.
+            half: the 97.5 % quantile of the mean's distribution, times its standard error.
+        """
         if not math.isfinite(half):
             return 1.0
         if half <= 0:
@@ -109,16 +124,22 @@ class Effect:
 
 # scipy.special rather than scipy.stats: the same functions, without a second of imports.
 def student_quantile(share: float, freedom: float) -> float:
-    """Return a quantile of Student's t; of the normal distribution for infinite degrees of
-    freedom."""
+    """Return a quantile of Student's t.
+
+    For infinite degrees of freedom it is the normal distribution's.
+    """
     from scipy import special
 
     return float(special.stdtrit(freedom, share))
 
 
 def expected_half_width(sd: float, num_draws: int) -> float:
-    """Return the half width of the 95 % interval of a mean of draws whose standard deviation is
-    `sd`."""
+    """Return the half width of the 95 % interval of a mean.
+
+    Args:
+        sd: standard deviation of the draws.
+        num_draws: number of independent draws; of one the half width is infinite.
+    """
     if num_draws < 2:
         return math.inf
     return student_quantile(1 - ALPHA / 2, num_draws - 1) * sd / math.sqrt(num_draws)
@@ -133,8 +154,10 @@ def group_seeds(models: Mapping[int, Sequence[str]]) -> list[list[int]]:
     """
     groups: list[tuple[set[str], list[int]]] = []
     for seed in sorted(models):
-        names, members = set(models[seed]), [seed]
+        names = set(models[seed])
+        members = [seed]
         apart = []
+        # A seed may tie groups together that had nothing in common before.
         for known, seeds in groups:
             if known & names:
                 names |= known
@@ -153,8 +176,9 @@ def estimate_starts(
     num_units: int = 0,
     span: float | None = None,
 ) -> Effect:
-    """Estimate an effect from the differences of the seeds: a mean for each start, then over the
-    starts.
+    """Estimate an effect from the differences of the seeds.
+
+    A mean is taken for each start, and then over the starts.
 
     Args:
         by_seed: seed -> difference.
@@ -164,72 +188,102 @@ def estimate_starts(
         span: the largest difference that the metric can show in either direction; None if it has no
             bounds.
     """
-    known = [[by_seed[seed] for seed in seeds if seed in by_seed] for seeds in groups]
-    by_start = tuple(fmean(values) for values in known if values)
-    values = tuple(by_seed[seed] for seed in sorted(by_seed))
-    value = fmean(by_start)
+    by_start = []
+    for seeds in groups:
+        known = [by_seed[seed] for seed in seeds if seed in by_seed]
+        if known:
+            by_start.append(fmean(known))
     low, high = _ends(by_start, span=span)
-    freedom = float(len(by_start) - 1) if len(by_start) > 1 else math.inf
-    return Effect(value, low, high, len(by_start), drawn, num_units, values, by_start, freedom)
+    return Effect(
+        value=fmean(by_start),
+        low=low,
+        high=high,
+        num_draws=len(by_start),
+        drawn=drawn,
+        num_units=num_units,
+        by_seed=tuple(by_seed[seed] for seed in sorted(by_seed)),
+        by_start=tuple(by_start),
+        freedom=_degrees_of_freedom(len(by_start)),
+    )
+
+
+def _degrees_of_freedom(num_draws: int) -> float:
+    """Return those of Student's interval; infinite where a single draw has no interval."""
+    return float(num_draws - 1) if num_draws > 1 else math.inf
 
 
 def estimate_units(
     by_seed: Mapping[int, Mapping[str, float]], *, span: float | None = None
 ) -> Effect:
-    """Estimate an effect from paired rows whose units were drawn, whatever the seed: a mean for
-    each unit first.
+    """Estimate an effect from paired rows whose units were drawn, whatever the seed.
+
+    A mean is taken for each unit, and then over the units.
 
     Args:
         by_seed: seed -> unit -> difference between the levels.
         span: as in `estimate_starts`.
     """
-    of_unit: dict[str, list[float]] = {}
+    by_unit: dict[str, list[float]] = {}
     for seed in sorted(by_seed):
         for unit, value in by_seed[seed].items():
-            of_unit.setdefault(unit, []).append(value)
-    values = [fmean(found) for _, found in sorted(of_unit.items())]
-    means = tuple(fmean(by_seed[seed].values()) for seed in sorted(by_seed))
-    num = len(values)
+            by_unit.setdefault(unit, []).append(value)
+    values = [fmean(of_unit) for _, of_unit in sorted(by_unit.items())]
     if span is not None and _hardly_differ(values, span):
-        value, low, high = _ends_of_pairs(values, span=span)
-        return Effect(value, low, high, num, "units", num, means)
-    low, high = _ends(values, span=span)
-    freedom = float(num - 1) if num > 1 else math.inf
-    return Effect(fmean(values), low, high, num, "units", num, means, (), freedom)
-
-
-_FEW = 12
-"""Number of yes-or-no pairs that differ up to which Student's interval would be too narrow."""
+        low, high = _ends_of_pairs(values, span=span)
+        # The normal distribution's quantile is in that interval.
+        freedom = math.inf
+    else:
+        low, high = _ends(values, span=span)
+        freedom = _degrees_of_freedom(len(values))
+    return Effect(
+        value=fmean(values),
+        low=low,
+        high=high,
+        num_draws=len(values),
+        drawn="units",
+        num_units=len(values),
+        by_seed=tuple(fmean(by_seed[seed].values()) for seed in sorted(by_seed)),
+        freedom=freedom,
+    )
 
 
 def _hardly_differ(values: Sequence[float], span: float) -> bool:
     """Whether values are differences of single yes-or-no draws, few of which differ."""
-    num_different = sum(value != 0.0 for value in values)
-    return 0 < num_different <= _FEW and all(value in (-span, 0.0, span) for value in values)
+    num_different = 0
+    for value in values:
+        if value not in (-span, 0.0, span):
+            return False
+        if value != 0.0:
+            num_different += 1
+    return 0 < num_different <= _FEW
 
 
-def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float, float]:
-    """Return the mean with Bonett and Price's interval: one more pair in each direction."""
-    padded = [*(value / span for value in values), 1.0, -1.0]
+def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float]:
+    """Return the ends of Bonett and Price's interval: one more pair in each direction."""
+    padded = [value / span for value in values]
+    padded += [1.0, -1.0]
     centre = fmean(padded)
-    error = math.sqrt((fmean(value**2 for value in padded) - centre**2) / len(padded))
+    variance = fmean(value**2 for value in padded) - centre**2
+    error = math.sqrt(variance / len(padded))
     half = span * student_quantile(1 - ALPHA / 2, math.inf) * error
-    value = fmean(values)
-    low = max(min(value, span * centre - half), -span)
-    high = min(max(value, span * centre + half), span)
-    return value, low, high
+    # The interval is about the padded mean, and has to hold the mean itself.
+    mean = fmean(values)
+    low = max(min(mean, span * centre - half), -span)
+    high = min(max(mean, span * centre + half), span)
+    return low, high
 
 
 def _ends(values: Sequence[float], *, span: float | None) -> tuple[float, float]:
     """Return the ends of Student's 95 % interval of the mean of independent values."""
-    num, value = len(values), fmean(values)
+    num = len(values)
+    mean = fmean(values)
     if num < 2:
         # Drawn once: what another draw would give is unknown.
         return -math.inf, math.inf
-    variance = sum((one - value) ** 2 for one in values) / (num - 1)
-    if variance / num <= _ROUNDING**2 * (1 + value**2):
+    variance = sum((value - mean) ** 2 for value in values) / (num - 1)
+    if variance / num <= _ROUNDING**2 * (1 + mean**2):
         if span is None:
             return -math.inf, math.inf
-        return ends_without_spread(value, num, -span, span)
+        return ends_without_spread(mean, num, -span, span)
     half = student_quantile(1 - ALPHA / 2, num - 1) * math.sqrt(variance / num)
-    return value - half, value + half
+    return mean - half, mean + half

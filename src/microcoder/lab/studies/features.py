@@ -1,13 +1,15 @@
 """Features: numbers that summarise the curves of runs, for claims to compare.
 
-A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature* sums a series up:
+A *series* is a metric over the run; time runs from 0 (untrained) to 1 (the last step). A *feature*
+sums a series up:
 
 | feature | meaning |
 |---|---|
 | `start`, `early`, `late` | mean over time up to 0.1, over (0, 0.4], over (0.7, 1] |
 | `mean` | mean over (0, 1] |
 | `growth` | late - start |
-| `at 40/120`, `up to 40/120` | at that share of the run, between two values if need be; and the mean over (0, 1/3] |
+| `at 40/120` | at that share of the run, between two values if need be |
+| `up to 40/120` | mean over (0, 1/3] |
 | `swing` | mean absolute second difference: a steady trend has none |
 
 The difference of two is a feature, too: `early - late`.
@@ -17,7 +19,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from statistics import fmean
@@ -33,37 +35,66 @@ if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
 
 
-def _drawn(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
-    """Return chart name -> metric, for the declared metrics of a row class that have a single value in a row."""
-    return {
-        one.chart: one
-        for one in shown_metrics(row)
-        if one.chart and "{}" not in one.title and not one.label
-    }
+def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
+    """Return chart name -> metric, for a row class's metrics that have one value in a row."""
+    charted = {}
+    for metric in shown_metrics(row):
+        has_many_values = "{}" in metric.title or bool(metric.label)
+        if metric.chart and not has_many_values:
+            charted[metric.chart] = metric
+    return charted
 
 
-_EFFECTIVE = {one.name: one for one in shown_metrics(StepMetrics)}["masked_effective_share"]
-_OF_STEP = {**_drawn(StepMetrics), "masked_effective": _EFFECTIVE}
-_OF_EVALUATION = {
-    f"heldout_{chart}": one
-    for chart, one in _drawn(EvaluationMetrics).items()
-    if chart != "accuracy"
-}
-LABELS: Mapping[str, str] = MappingProxyType(
-    {
-        "accuracy": "Accuracy, held out",
-        **{name: f"{one.title}, training" for name, one in _OF_STEP.items()},
-        **{name: f"{one.title}, held out" for name, one in _OF_EVALUATION.items()},
-        **{f"accuracy_{tier}": f"Accuracy on {tier} problems, held out" for tier in TIERS},
-        "masked_effective": "Masked where it changed an advantage, training",
-    }
-)
+def _metrics_of_step() -> dict[str, Shown]:
+    metrics = _charted(StepMetrics)
+    # It shares a chart with the masked share, and studies compare it by itself.
+    for metric in shown_metrics(StepMetrics):
+        if metric.name == "masked_effective_share":
+            metrics["masked_effective"] = metric
+    return metrics
+
+
+def _metrics_of_evaluation() -> dict[str, Shown]:
+    metrics = {}
+    for chart, metric in _charted(EvaluationMetrics).items():
+        # Accuracy is read by problem, see `read_series`.
+        if chart != "accuracy":
+            metrics[f"heldout_{chart}"] = metric
+    return metrics
+
+
+_OF_STEP = _metrics_of_step()
+"""Name in a study -> metric of a training step."""
+
+_OF_EVALUATION = _metrics_of_evaluation()
+"""Name in a study -> metric of a held-out evaluation, accuracy apart."""
+
+
+def _label_metrics() -> dict[str, str]:
+    labels = {"accuracy": "Accuracy, held out"}
+    for name, metric in _OF_STEP.items():
+        labels[name] = f"{metric.title}, training"
+    for name, metric in _OF_EVALUATION.items():
+        labels[name] = f"{metric.title}, held out"
+    for tier in TIERS:
+        labels[f"accuracy_{tier}"] = f"Accuracy on {tier} problems, held out"
+    labels["masked_effective"] = "Masked where it changed an advantage, training"
+    return labels
+
+
+def _list_shares() -> tuple[str, ...]:
+    names = ["accuracy"]
+    names += [f"accuracy_{tier}" for tier in TIERS]
+    for name, metric in (_OF_STEP | _OF_EVALUATION).items():
+        if metric.unit == "share":
+            names.append(name)
+    return tuple(names)
+
+
+LABELS: Mapping[str, str] = MappingProxyType(_label_metrics())
 """Every metric of runs that a study may compare -> its label in figures."""
-SHARES = (
-    "accuracy",
-    *(f"accuracy_{tier}" for tier in TIERS),
-    *(name for name, one in (_OF_STEP | _OF_EVALUATION).items() if one.unit == "share"),
-)
+
+SHARES = _list_shares()
 """Names of the metrics that lie between 0 and 1 (the reward's only if the rewards do)."""
 
 
@@ -73,7 +104,8 @@ class MetricSeries:
 
     time_E: Array
     values_E_P: Array
-    """Values by time and problem; a single column if it is no mean over problems; NaN if unknown."""
+    """Values by time and problem; a single column if it is no mean over problems; NaN if
+    unknown."""
 
     @property
     def num_problems(self) -> int:
@@ -86,51 +118,77 @@ class MetricSeries:
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)
+        sums_E = np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1)
+        # NaN where no problem is scored.
         with np.errstate(invalid="ignore", divide="ignore"):
-            return np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1) / known_E_P.sum(axis=1)
+            return sums_E / known_E_P.sum(axis=1)
 
 
 def read_series(history: History, metric: str) -> MetricSeries | None:
     """Return a metric of a run; None if the run did not record it."""
     import numpy as np
 
-    num_steps = max(
-        [s.step for s in history.steps] + [e.step for e in history.evaluations], default=0
-    )
-    if not num_steps:
+    rows_of_run = (*history.steps, *history.evaluations)
+    last_step = max((row.step for row in rows_of_run), default=0)
+    if not last_step:
         return None
+    recorded: Sequence[StepMetrics | EvaluationMetrics] = history.evaluations
     if metric.startswith("accuracy"):
         tier = metric.removeprefix("accuracy").removeprefix("_")
-        found = [pass_by_problem(history.of_tier(e.solved, tier)) for e in history.evaluations]
-        names = sorted({name for by_problem in found for name in by_problem})
-        rows = [[by_problem.get(name) for name in names] for by_problem in found]
-        steps = [e.step for e in history.evaluations]
+        rows = _read_accuracy(history, tier)
     else:
-        kept = history.steps if metric in _OF_STEP else history.evaluations
+        if metric in _OF_STEP:
+            recorded = history.steps
         read = attrgetter((_OF_STEP | _OF_EVALUATION)[metric].name)
-        steps, rows = [one.step for one in kept], [[read(one)] for one in kept]
+        rows = [[read(row)] for row in recorded]
     # Unknown values, None, are NaN.
     values = np.asarray(rows, dtype=float)
     if not np.isfinite(values).any():
         return None
-    return MetricSeries(np.asarray(steps, dtype=float) / num_steps, values)
+    steps = np.asarray([row.step for row in recorded], dtype=float)
+    return MetricSeries(steps / last_step, values)
+
+
+def _read_accuracy(history: History, tier: str) -> list[list[float | None]]:
+    """Return the accuracy on each held-out problem, a row an evaluation; None if unscored."""
+    evaluations = []
+    names: set[str] = set()
+    for evaluation in history.evaluations:
+        by_problem = pass_by_problem(history.of_tier(evaluation.solved, tier))
+        evaluations.append(by_problem)
+        names.update(by_problem)
+    columns = sorted(names)
+    rows = []
+    for by_problem in evaluations:
+        rows.append([by_problem.get(name) for name in columns])
+    return rows
 
 
 def parse_feature(text: str) -> list[tuple[float, str]]:
-    """Parse a feature or the difference of two into (sign, name) pairs; raises ValueError for an unknown name."""
-    names = text.split(" - ")
-    if unknown := [name for name in names if name not in FEATURES and not _AT.fullmatch(name)]:
-        known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
-        raise ValueError(f"no feature {unknown[0]!r}; use one of {known}, or two joined by ' - '")
-    return [(-1.0 if index else 1.0, name) for index, name in enumerate(names)]
+    """Parse a feature or the difference of two into (sign, name) pairs.
+
+    Raises:
+        ValueError: for an unknown name.
+    """
+    signed: list[tuple[float, str]] = []
+    sign = 1.0
+    for name in text.split(" - "):
+        if name not in FEATURES and not _AT.fullmatch(name):
+            known = f"{', '.join(FEATURES)}, at 40/120, up to 40/120"
+            raise ValueError(f"no feature {name!r}; use one of {known}, or two joined by ' - '")
+        signed.append((sign, name))
+        # Only the first is added.
+        sign = -1.0
+    return signed
 
 
 def measure(series: MetricSeries, feature: str) -> float:
     """Return a feature of a series; NaN where it is unknown."""
     means_E = series.means_E
-    return sum(
-        sign * _summarise(name, series.time_E, means_E) for sign, name in parse_feature(feature)
-    )
+    total = 0.0
+    for sign, name in parse_feature(feature):
+        total += sign * _summarise(name, series.time_E, means_E)
+    return total
 
 
 def measure_alike(
@@ -140,8 +198,9 @@ def measure_alike(
 ) -> tuple[float, float]:
     """Return a metric of two runs where a second metric, the control, is equal in both.
 
-    The run whose control is lower at the feature's time is read there. The other one is read earlier, over a span of
-    the same length at which its control was as low, in between two such spans if need be.
+    The run whose control is lower at the feature's time is read there. The other one is read
+    earlier, over a span of the same length at which its control was as low. If need be it is read
+    between two such spans.
 
     Args:
         series: the metric of both runs.
@@ -151,53 +210,76 @@ def measure_alike(
     Returns:
         The metric of either run; NaN for both if the runs were never equal.
     """
-    spans = [_slide(one, control, feature) for one, control in zip(series, controls, strict=True)]
-    target = min(controls_S[-1] for _, controls_S in spans)
-    found = [_read_at(values_S, controls_S, target) for values_S, controls_S in spans]
-    if any(math.isnan(value) for value in found):
+    first_S, control_of_first_S = _slide(series[0], controls[0], feature)
+    second_S, control_of_second_S = _slide(series[1], controls[1], feature)
+    target = min(control_of_first_S[-1], control_of_second_S[-1])
+    first = _read_at(first_S, control_of_first_S, target)
+    second = _read_at(second_S, control_of_second_S, target)
+    if math.isnan(first) or math.isnan(second):
         return math.nan, math.nan
-    return found[0], found[1]
+    return first, second
 
 
 def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[Array, Array]:
-    """Return means of a metric and its control over spans that slide over the run, the feature's own span last."""
+    """Return means of a metric and its control over S spans that slide over the run.
+
+    The feature's own span is the last.
+    """
     import numpy as np
 
-    time_E, values_E = series.time_E, series.means_E
+    time_E = series.time_E
+    values_E = series.means_E
     controls_E = np.interp(time_E, control.time_E, control.means_E)
     low, high = _SPANS["late"]
-    if found := _AT.fullmatch(feature):
-        high = int(found[2]) / int(found[3])
-        low = high - 1e-9
-    last = int(np.flatnonzero(time_E <= high + 1e-9)[-1])
-    width = max(1, int(((time_E > low) & (time_E <= high + 1e-9)).sum()))
-    ends = range(width - 1, last + 1)
-    spans = [slice(end - width + 1, end + 1) for end in ends]
-    return (
-        np.asarray([values_E[span].mean() for span in spans]),
-        np.asarray([controls_E[span].mean() for span in spans]),
-    )
+    at = _AT.fullmatch(feature)
+    if at:
+        high = int(at[2]) / int(at[3])
+        low = high - _ROUNDING
+    last = int(np.flatnonzero(time_E <= high + _ROUNDING)[-1])
+    is_inside_E = (time_E > low) & (time_E <= high + _ROUNDING)
+    width = max(1, int(is_inside_E.sum()))
+    values_S = []
+    controls_S = []
+    for start in range(last - width + 2):
+        values_S.append(values_E[start : start + width].mean())
+        controls_S.append(controls_E[start : start + width].mean())
+    return np.asarray(values_S), np.asarray(controls_S)
 
 
 def _read_at(values_S: Array, controls_S: Array, target: float) -> float:
-    """Return the metric at the last span whose control had the target's value, between two spans if need be."""
+    """Return the metric at the last span whose control had the target's value.
+
+    It is read between two spans if need be, and NaN if the control never was as low.
+    """
     if controls_S[-1] <= target:
         return float(values_S[-1])
-    for place in range(len(values_S) - 2, -1, -1):
-        if controls_S[place] <= target:
-            rise = controls_S[place + 1] - controls_S[place]
-            share = (target - controls_S[place]) / rise
-            return float(values_S[place] + share * (values_S[place + 1] - values_S[place]))
+    for index in range(len(values_S) - 2, -1, -1):
+        if controls_S[index] <= target:
+            rise = controls_S[index + 1] - controls_S[index]
+            share = (target - controls_S[index]) / rise
+            return float(values_S[index] + share * (values_S[index + 1] - values_S[index]))
     return math.nan
 
 
 _AT = re.compile(r"(at|up to) (\d+)/([1-9]\d*)")
-_SPANS = {"early": (0.0, 0.4), "late": (0.7, 1.0), "mean": (0.0, 1.0)}
+"""A feature at, or up to, a share of the run."""
+
+_ROUNDING = 1e-9
+"""Difference of two times that counts as rounding."""
+
+_SPANS = {
+    "early": (0.0, 0.4),
+    "late": (0.7, 1.0),
+    "mean": (0.0, 1.0),
+}
 """Feature -> (low, high): the mean over times after low and up to high."""
+
 FEATURES = ("start", *_SPANS, "growth", "swing")
+"""Names of the features, those at a share of the run apart."""
 
 
 def _summarise(name: str, time_E: Array, values_E: Array) -> float:
+    """Return one feature of a metric's values over time."""
     import numpy as np
 
     if name == "growth":
@@ -206,14 +288,14 @@ def _summarise(name: str, time_E: Array, values_E: Array) -> float:
         return _mean(np.abs(np.diff(values_E, n=2)))
     if name == "start":
         return _mean(values_E[time_E <= max(0.1, time_E[0])])
-    if found := _AT.fullmatch(name):
-        time = int(found[2]) / int(found[3])
-        if found[1] == "at":
-            return float(np.interp(time, time_E, values_E))
-        low, high = 0.0, time + 1e-9
-    else:
+    at = _AT.fullmatch(name)
+    if at is None:
         low, high = _SPANS[name]
-    return _mean(values_E[(time_E > low) & (time_E <= high)])
+        return _mean(values_E[(time_E > low) & (time_E <= high)])
+    time = int(at[2]) / int(at[3])
+    if at[1] == "at":
+        return float(np.interp(time, time_E, values_E))
+    return _mean(values_E[(time_E > 0.0) & (time_E <= time + _ROUNDING)])
 
 
 def _mean(values: Array) -> float:

@@ -15,9 +15,15 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart with every common colour blindness; without the yellow, too pale on white.
-BLACK, BLUE, ORANGE, GREEN = "#222222", "#0072B2", "#E69F00", "#009E73"
-VERMILION, PURPLE, SKY = "#D55E00", "#CC79A7", "#56B4E9"
+# Okabe and Ito's colours, told apart with every common colour blindness; without the yellow, too
+# pale on white.
+BLACK = "#222222"
+BLUE = "#0072B2"
+ORANGE = "#E69F00"
+GREEN = "#009E73"
+VERMILION = "#D55E00"
+PURPLE = "#CC79A7"
+SKY = "#56B4E9"
 
 STYLE: Mapping[str, Any] = {
     "axes.edgecolor": "#999999",
@@ -37,6 +43,7 @@ STYLE: Mapping[str, Any] = {
     "xtick.color": "#555555",
     "ytick.color": "#555555",
 }
+"""matplotlib's settings of all figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +80,19 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     svg = buffer.getvalue()
     head, _, rest = svg[svg.index("<svg") :].partition(">")
     label = 'role="img" aria-labelledby="title description"'
-    text = f'<title id="title">{escape(title)}</title><desc id="description">{escape(description)}</desc>'
+    text = f'<title id="title">{escape(title)}</title>'
+    text += f'<desc id="description">{escape(description)}</desc>'
     return Chart(name, title, description, f"{head} {label}>\n {text}{rest}")
 
 
 _COLOURS = (BLUE, VERMILION, GREEN, PURPLE, ORANGE)
+"""Colours of the levels that are not the reference, in their order."""
+
 _LEGEND_CHARACTERS = 80
+"""Number of characters of labels that fit beside each other above a figure."""
+
+_MOST_MARKED = 12
+"""Most points of a curve up to which each has a mark."""
 
 
 def draw_curves(
@@ -89,9 +103,16 @@ def draw_curves(
     reference: str,
     num_steps: int,
 ) -> Chart:
-    """Return a chart of the mean over runs of each level, with a band from the lowest run to the highest."""
+    """Return a chart of each level's mean over runs, with a band from the lowest to the highest.
+
+    Args:
+        study: name of the chart.
+        metric: of the runs, a key of `LABELS`.
+        by_level: level -> the metric of its runs; levels without runs are left out.
+        reference: the level that is drawn in black.
+        num_steps: steps of a run, for the axis.
+    """
     import matplotlib as mpl
-    import numpy as np
     from matplotlib.figure import Figure
 
     levels = [level for level, series in by_level.items() if series]
@@ -102,24 +123,35 @@ def draw_curves(
     ends = []
     for level in levels:
         colour = BLACK if level == reference else next(colours)
-        time_E = by_level[level][0].time_E
-        rows = [series.means_E for series in by_level[level] if len(series.time_E) == len(time_E)]
-        steps, mean = time_E * num_steps, np.mean(rows, axis=0)
-        marker = "o" if len(steps) <= 12 else ""
-        axes.plot(
-            steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5
-        )
-        if len(rows) > 1:
-            # A range, and no interval: runs that share a start are no independent draws.
-            lowest, highest = np.min(rows, axis=0), np.max(rows, axis=0)
-            axes.fill_between(steps, lowest, highest, color=colour, alpha=0.13, linewidth=0)
-        ends.append(f"{level} from {mean[0]:.3g} to {mean[-1]:.3g}")
+        first, last = _draw_level(axes, level, by_level[level], colour, num_steps)
+        ends.append(f"{level} from {first:.3g} to {last:.3g}")
     finish_axes(axes, ylabel=LABELS[metric], is_share=metric in SHARES)
-    columns = max(1, min(5, _LEGEND_CHARACTERS // max(len(level) + 4 for level in levels)))
+    # A label's line and its margins are as wide as four characters.
+    widest = max(len(level) + 4 for level in levels)
+    columns = max(1, min(5, _LEGEND_CHARACTERS // widest))
     figure.legend(loc="outside upper left", ncols=columns, fontsize=8.5, frameon=False)
-    return render(
-        figure,
-        study,
-        LABELS[metric],
-        f"Mean over runs, first and last value: {'; '.join(ends)}. Bands: from the lowest run to the highest.",
+    description = (
+        f"Mean over runs, first and last value: {'; '.join(ends)}. "
+        "Bands: from the lowest run to the highest."
     )
+    return render(figure, study, LABELS[metric], description)
+
+
+def _draw_level(
+    axes: Axes, level: str, runs: Sequence[MetricSeries], colour: str, num_steps: int
+) -> tuple[float, float]:
+    """Draw one level's curve and band; return the first and the last value of the mean."""
+    import numpy as np
+
+    time_E = runs[0].time_E
+    rows = [series.means_E for series in runs if len(series.time_E) == len(time_E)]
+    steps = time_E * num_steps
+    mean = np.mean(rows, axis=0)
+    marker = "o" if len(steps) <= _MOST_MARKED else ""
+    axes.plot(steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5)
+    if len(rows) > 1:
+        # A range, and no interval: runs that share a start are no independent draws.
+        lowest = np.min(rows, axis=0)
+        highest = np.max(rows, axis=0)
+        axes.fill_between(steps, lowest, highest, color=colour, alpha=0.13, linewidth=0)
+    return mean[0], mean[-1]

@@ -1,10 +1,12 @@
-"""The pages of the studies, from their records: four sentences, one figure, verdicts and tables each, and an index."""
+"""The pages of the studies, from their records.
 
-import math
+Each has four sentences, one figure, verdicts and tables; an index lists them all.
+"""
+
 import os
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean
 
@@ -20,12 +22,20 @@ from microcoder.lab.studies.claims import (
     as_records,
 )
 from microcoder.lab.studies.contrasts import read_level
-from microcoder.lab.studies.design import INSIGHTS, QUICK, STUDIES, Claim, Contrast, Study, Unit
-from microcoder.lab.studies.effects import ALPHA, MIN_DRAWS, Effect, expected_half_width
+from microcoder.lab.studies.design import INSIGHTS, QUICK, STUDIES, Contrast, Study
+from microcoder.lab.studies.effects import ALPHA, MIN_DRAWS, Effect
 from microcoder.lab.studies.figures import draw_curves
-from microcoder.lab.studies.work import SUFFIX, level_keys, pack_records
+from microcoder.lab.studies.sentences import (
+    capital,
+    describe_claim,
+    format_amount,
+    format_effect,
+    format_value,
+)
+from microcoder.lab.studies.work import SUFFIX, Work, level_keys, pack_records
 
-_SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
+_NUMBERS = ("effect, 95 % interval", "claimed", "the paper's")
+"""Columns of a contrast's numbers."""
 
 
 def write_study_report(
@@ -35,64 +45,73 @@ def write_study_report(
     has_index: bool = True,
     records: Path | None = None,
 ) -> Path:
-    """Write the pages of some studies, with the records of their runs; return the page to begin with.
+    """Write the pages of some studies, with the records of their runs.
 
     Args:
         judged: the studies, with verdicts corrected among all.
         output: folder of the pages.
-        has_index: whether these are all studies: then the index is written too, and all records in one file.
-        records: file of records that the runs were read from, to be copied beside the pages; None: pack them.
+        has_index: whether these are all studies: then the index is written too, and all records in
+            one file.
+        records: file of records that the runs were read from, to be copied beside the pages; None:
+            pack them.
+
+    Returns:
+        The page to begin with.
     """
+    works: list[Work] = []
+    for study in judged:
+        works += study.works
     if not any(study.seeds for study in judged):
-        folder = next(work.folder.parent for study in judged for work in study.works)
         raise DataError(
-            f"no finished {judged[0].scale} run of these studies in {folder}; type `microcoder study`, or name the "
-            "folder beside it that holds runs of other code with --code"
+            f"no finished {judged[0].scale} run of these studies in {works[0].folder.parent}; type "
+            "`microcoder study`, or name the folder beside it that holds runs of other code with "
+            "--code"
         )
     figures = [_draw_figure(study, output) for study in judged]
-    name = "all" if has_index else judged[0].study.name
+    first_name = judged[0].study.name
+    name = "all" if has_index else first_name
     beside = output / f"{name}-records{SUFFIX}"
     if records is None:
-        pack_records([work for study in judged for work in study.works], beside)
+        pack_records(works, beside)
     elif not (beside.exists() and records.samefile(beside)):
         with new_file(beside) as partial:
             shutil.copyfile(records, partial)
     for study, figure in zip(judged, figures, strict=True):
         _write_page(study, figure, beside)
-    return _write_index(judged, beside) if has_index else output / f"{judged[0].study.name}.md"
+    if has_index:
+        return _write_index(judged, beside)
+    return output / f"{first_name}.md"
 
 
 def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
-    """Draw the figure that a study's file asks for, if there are runs; return the lines that show it."""
-    study, chosen = judged.study, judged.study.figure
-    if chosen is None:
+    """Draw the figure that a study's file asks for, if there are runs.
+
+    Returns:
+        The lines of the page that show it.
+    """
+    study = judged.study
+    choice = study.figure
+    if choice is None:
         return []
-    by_level = {
-        level: [*read_level(judged.histories, level, chosen.metric).values()]
-        for level in chosen.levels
-    }
+    by_level = {}
+    for level in choice.levels:
+        by_level[level] = list(read_level(judged.histories, level, choice.metric).values())
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
     name = f"{study.name}-figure"
     chart = draw_curves(
-        name, chosen.metric, by_level, reference=study.reference, num_steps=num_steps
+        name, choice.metric, by_level, reference=study.reference, num_steps=num_steps
     )
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
 def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> None:
-    name, study = judged.study.name, judged.study
-    folder = records.parent
-    typed = _typed(study)
-    quick = " --quick" if judged.scale == QUICK else ""
-    reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
-    again = f"microcoder study {reported} --report{quick} -o {folder.as_posix()}"
-    explained = folder.parent / "insights.md"
-    reading = "; how to read this: [insights.md](../insights.md)" if explained.is_file() else ""
+    """Write a study's page beside the records that it was made from."""
+    study = judged.study
     lines = [
-        f"# {_capital(study.factor)}",
+        f"# {capital(study.factor)}",
         "",
         f"**Asked:** {study.question}\n",
         f"**Done:** {study.done}\n",
@@ -101,35 +120,58 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
         *figure,
         "## Claims",
         "",
-        *(
-            " ".join([f"- **{one.claim.id}** {describe_claim(one, study)}.", *_remarks(one, study)])
-            for one in judged.claims
-        ),
-        "",
-        "## What was compared",
-        "",
-        *_rows("", "what is compared", *_NUMBERS, "by seed", "n", "alone", "p sign", "p size"),
-        *(row for result in judged.claims for row in _contrast_rows(result, study)),
-        "",
-        *(_levels(judged) if study.levels else []),
+    ]
+    for result in judged.claims:
+        sentences = [f"- **{result.claim.id}** {describe_claim(result, study)}."]
+        sentences += _remarks(result, study)
+        lines.append(" ".join(sentences))
+    lines += ["", "## What was compared", ""]
+    lines += _head("", "what is compared", *_NUMBERS, "by seed", "n", "alone", "p sign", "p size")
+    for result in judged.claims:
+        lines += _contrast_rows(result, study)
+    lines.append("")
+    if study.levels:
+        lines += _levels(judged)
+    lines += _how_to_repeat(judged, records)
+    _write_lines(records.with_name(f"{study.name}.md"), lines)
+
+
+def _how_to_repeat(judged: JudgedStudy, records: Path) -> list[str]:
+    """Return the section of a page with the commands that make it again."""
+    study = judged.study
+    folder = records.parent
+    typed = _typed(study)
+    quick = " --quick" if judged.scale == QUICK else ""
+    reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
+    report = f"microcoder study {reported} --report{quick} -o {folder.as_posix()}"
+    explanation = ""
+    if (folder.parent / "insights.md").is_file():
+        explanation = "; how to read this: [insights.md](../insights.md)"
+    return [
         "## How to repeat this",
         "",
-        f"Study {_link(study.path, folder, name)}{reading}.",
+        f"Study {_link(study.path, folder, study.name)}{explanation}.",
         "",
         "```console",
         f"microcoder study {typed}{quick}",
-        again,
-        f"{again} --runs {records.as_posix()}  # without running: from these runs' records",
+        report,
+        f"{report} --runs {records.as_posix()}  # without running: from these runs' records",
         "```",
         "",
         f"Every number above comes from the [records of the runs]({records.name}).",
         judged.made,
     ]
-    write_text(records.with_name(f"{name}.md"), "\n".join(lines).rstrip() + "\n")
+
+
+def _write_lines(path: Path, lines: Sequence[str]) -> None:
+    write_text(path, "\n".join(lines).rstrip() + "\n")
 
 
 def _typed(study: Study) -> str:
-    """Return a study as `microcoder study` takes it: by its name from the folder of studies, else by its path."""
+    """Return a study as `microcoder study` takes it.
+
+    That is its name in the folder of studies, and its path elsewhere.
+    """
     if study.path.parent in (STUDIES, SHIPPED / STUDIES):
         return study.name
     return study.path.as_posix()
@@ -138,162 +180,206 @@ def _typed(study: Study) -> str:
 def _link(path: Path, folder: Path, text: str = "") -> str:
     """Return a link from a page in a folder to a file.
 
-    The text alone where the file came with the package, or where either is outside the current folder: the way there
-    would name folders of this machine.
+    It is the text alone where the file came with the package, or where either is outside the
+    current folder: the way there would name folders of this machine.
     """
     here = Path.cwd()
-    is_near = all(place.absolute().is_relative_to(here) for place in (path, folder))
+    is_near = path.absolute().is_relative_to(here) and folder.absolute().is_relative_to(here)
     if path.is_relative_to(SHIPPED) or not is_near:
         return text or path.name
     return f"[{text or path.name}]({Path(os.path.relpath(path, folder)).as_posix()})"
 
 
 def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
-    found = [(one.study, result) for one in judged for result in one.claims]
-    found.sort(
-        key=lambda pair: (
-            INSIGHTS.index(pair[1].claim.id) if pair[1].claim.is_catalogued else len(INSIGHTS)
-        )
-    )
-    results = [result for _, result in found if result.claim.is_catalogued]
-    num_missing = len(INSIGHTS) - len(results)
-    verdicts = Counter(result.verdict for result in results)
-    counts = ", ".join(f"{verdicts[one]} {one}" for one in ClaimFinding if verdicts[one])
-    counts += f", {num_missing} in no study here" if num_missing else ""
-    num_precise = sum(bool(result.primary and result.primary.is_precise) for result in results)
-    quick = " --quick" if judged[0].scale == QUICK else ""
-    folder = records.parent
-    again = f"microcoder study --all --report{quick} -o {folder.as_posix()}"
-    reading = [
-        f"{words}: [{title}]({page})"
-        for words, page, title in (
-            ("How to read this", "../insights.md", "insights.md"),
-            ("in words", "what-we-learnt.md", "what we learnt"),
-        )
-        if (folder / page).is_file()
-    ]
+    """Write the index of all claims, and their results as JSON; return the index."""
+    rows = []
+    for judged_study in judged:
+        rows += [(judged_study.study, result) for result in judged_study.claims]
+    rows.sort(key=lambda row: _rank(row[1]))
     lines = [
         "# The 34 insights on the micro lab",
         "",
-        f"{len(INSIGHTS)} claims: {counts}. {num_precise} intervals are as narrow as the smallest effect of "
-        f"interest. Verdicts hold over starts, {MIN_DRAWS} at least, and among all claims (Holm, 5 %).",
+        _count_verdicts([result for _, result in rows if result.claim.is_catalogued]),
         "",
-        *([f"{'; '.join(reading)}.", ""] if reading else []),
-        *_rows("", "claim", "verdict", *_NUMBERS, ""),
-        *(
-            _row(
-                one.claim.id,
-                one.claim.short,
-                f"**{one.verdict}**" + (f": {one.why_open}" if one.why_open else ""),
-                *_numbers(one.primary, study),
-                f"[study]({study.name}.md)",
-            )
-            for study, one in found
-        ),
+    ]
+    folder = records.parent
+    explanations = []
+    if (folder / "../insights.md").is_file():
+        explanations.append("How to read this: [insights.md](../insights.md)")
+    if (folder / "what-we-learnt.md").is_file():
+        explanations.append("in words: [what we learnt](what-we-learnt.md)")
+    if explanations:
+        lines += [f"{'; '.join(explanations)}.", ""]
+    lines += _head("", "claim", "verdict", *_NUMBERS, "")
+    for study, result in rows:
+        lines.append(_index_row(result, study))
+    quick = " --quick" if judged[0].scale == QUICK else ""
+    report = f"microcoder study --all --report{quick} -o {folder.as_posix()}"
+    lines += [
         "",
-        "Each study's page says its seeds, runs, code and machines. Effects are in [results.json](results.json), what",
-        f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the installed rule:",
+        "Each study's page says its seeds, runs, code and machines. Effects are in "
+        "[results.json](results.json), what",
+        f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the "
+        "installed rule:",
         "",
         "```console",
         f"microcoder study --all{quick}",
-        again,
-        f"{again} --runs {records.as_posix()}",
+        report,
+        f"{report} --runs {records.as_posix()}",
         "```",
     ]
     path = records.with_name("README.md")
-    write_text(path, "\n".join(lines).rstrip() + "\n")
+    _write_lines(path, lines)
     write_json(records.with_name("results.json"), as_records(judged))
     return path
 
 
-_NUMBERS = ("effect, 95 % interval", "claimed", "the paper's")
+def _rank(result: ClaimResult) -> int:
+    """Return the position of a claim in the index: the catalogue's order, then the others."""
+    claim = result.claim
+    return INSIGHTS.index(claim.id) if claim.is_catalogued else len(INSIGHTS)
 
 
-def _numbers(part: ContrastResult | None, study: Study) -> tuple[str, str, str]:
-    if part is None:
-        return "-", "-", "-"
-    contrast, unit = part.contrast, study.unit_of(part.contrast)
-    least = format_amount(contrast.least, unit)
-    claimed = (
-        f"same within {least}"
-        if contrast.direction == "same"
-        else f"{contrast.direction} by {least} or more"
+def _count_verdicts(results: Sequence[ClaimResult]) -> str:
+    """Return sentences: how many claims of the catalogue got each verdict, and how precisely."""
+    verdicts = Counter(result.verdict for result in results)
+    counts = [f"{verdicts[finding]} {finding}" for finding in ClaimFinding if verdicts[finding]]
+    text = ", ".join(counts)
+    num_missing = len(INSIGHTS) - len(results)
+    if num_missing:
+        text += f", {num_missing} in no study here"
+    num_precise = 0
+    for result in results:
+        if result.primary and result.primary.is_precise:
+            num_precise += 1
+    return (
+        f"{len(INSIGHTS)} claims: {text}. {num_precise} intervals are as narrow as the smallest "
+        f"effect of interest. Verdicts hold over starts, {MIN_DRAWS} at least, and among all "
+        "claims (Holm, 5 %)."
     )
+
+
+def _index_row(result: ClaimResult, study: Study) -> str:
+    verdict = f"**{result.verdict}**"
+    if result.why_open:
+        verdict += f": {result.why_open}"
+    numbers = _numbers(result.primary, study)
+    claim = result.claim
+    return _row(claim.id, claim.short, verdict, *numbers, f"[study]({study.name}.md)")
+
+
+def _numbers(result: ContrastResult | None, study: Study) -> tuple[str, str, str]:
+    """Return the cells of `_NUMBERS`: the measured effect, the claimed one, and the paper's."""
+    if result is None:
+        return "-", "-", "-"
+    contrast = result.contrast
+    unit = study.unit_of(contrast)
+    least = format_amount(contrast.least, unit)
+    if contrast.direction == "same":
+        claimed = f"same within {least}"
+    else:
+        claimed = f"{contrast.direction} by {least} or more"
     paper = "no figure" if contrast.paper is None else format_amount(contrast.paper, unit)
-    return format_effect(part, study), claimed, paper
+    return format_effect(result, study), claimed, paper
 
 
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
-    """Return what a verdict depends on besides its effect (corrections, what was not recorded, notes), in sentences."""
-    claim, part, remarks = result.claim, result.primary, []
-    remarks += filter(None, (claim.undecidable, claim.unasked))
+    """Return sentences on what a verdict depends on besides its effect.
+
+    They name corrections, controls, what was not recorded, and the claim's own notes.
+    """
+    claim = result.claim
+    remarks = [reason for reason in (claim.undecidable, claim.unasked) if reason]
     if result.why_open:
-        remarks.append(f"{_capital(result.why_open)}.")
-    remarks += [_describe_control(one, result, study) for one in result.controls]
+        remarks.append(f"{capital(result.why_open)}.")
+    remarks += [_describe_control(control, result, study) for control in result.controls]
     if claim.construction:
         remarks.append(f"By construction: {claim.construction}")
+    has_effect = result.primary is not None and result.primary.effect is not None
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
         if all(check.is_reached for check in result.checks):
             remarks.append(
-                "The runs that are compared are the same in every seed: the setting changed nothing."
+                "The runs that are compared are the same in every seed: the setting changed "
+                "nothing."
             )
-    elif part and part.effect:
-        unknown = [
-            study.describe(check.contrast) for check in result.checks if check.effect is None
-        ]
-        remarks += [f"Not on record for these runs: {', '.join(unknown)}."] if unknown else []
+    elif has_effect:
+        missing = [check.contrast for check in result.checks if check.effect is None]
+        if missing:
+            contrasts = ", ".join(map(study.describe, missing))
+            remarks.append(f"Not on record for these runs: {contrasts}.")
     if result.raw is not result.verdict:
         remarks.append(
             f"By itself it would be {result.raw}; corrected for all claims that does not stand."
         )
-    if part and part.effect and part.contrast.is_above_paper:
-        least, excluded = (
-            format_amount(part.contrast.least, study.unit_of(part.contrast)),
-            part.p_size <= ALPHA,
-        )
-        remarks.append(
-            f"The paper's effect, {_numbers(part, study)[2]}, is smaller than the {least} asked for"
-            f"{': that these are excluded does not contradict it' if excluded else ''}."
-        )
-    return [*remarks, *filter(None, [claim.note])]
+    if result.primary and has_effect and result.primary.contrast.is_above_paper:
+        remarks.append(_compare_with_paper(result.primary, study))
+    if claim.note:
+        remarks.append(claim.note)
+    return remarks
 
 
-def _describe_control(one: ControlResult, result: ClaimResult, study: Study) -> str:
+def _compare_with_paper(primary: ContrastResult, study: Study) -> str:
+    """Return a sentence on a claim whose smallest effect of interest is above the paper's."""
+    contrast = primary.contrast
+    least = format_amount(contrast.least, study.unit_of(contrast))
+    _, _, paper = _numbers(primary, study)
+    text = f"The paper's effect, {paper}, is smaller than the {least} asked for"
+    if primary.p_size <= ALPHA:
+        text += ": that these are excluded does not contradict it"
+    return f"{text}."
+
+
+def _describe_control(control: ControlResult, result: ClaimResult, study: Study) -> str:
     """Return a sentence: the effect under a control, and what that leaves of the claim."""
-    if one.effect is None or result.primary is None:
-        return f"{_capital(one.control.says)}: not on record."
-    part = ContrastResult(one.control, one.effect)
-    said = f"{_capital(one.control.says)}: {format_effect(part, study)}"
+    condition = capital(control.control.says)
+    if control.effect is None or result.primary is None:
+        return f"{condition}: not on record."
+    effect = format_effect(ContrastResult(control.control, control.effect), study)
     if result.verdict is ClaimFinding.UNDONE:
-        left = one.settle(result.primary.verdict, result.primary)
-        if left is ClaimFinding.UNDONE:
-            alone = result.primary.verdict
-            return f"{said}: by itself the claim would be {alone}, and this undoes it."
-    return f"{said}."
+        alone = result.primary.verdict
+        if control.settle(alone, result.primary) is ClaimFinding.UNDONE:
+            return (
+                f"{condition}: {effect}: by itself the claim would be {alone}, and this undoes it."
+            )
+    return f"{condition}: {effect}."
 
 
 def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
+    """Return the rows of a claim's contrasts, the primary one first, and of its controls."""
     rows = []
-    for part in filter(None, (result.primary, *result.secondary)):
-        contrast, name, corrected = part.contrast, result.claim.id, None
-        if part is result.primary:
-            name, corrected = f"**{name}**", result.adjusted
-        p_values = [corrected.p_sign, corrected.p_size] if corrected else []
-        tests = ["< 0.001" if p < 0.001 else f"{p:.3f}" for p in p_values] or ["-", "-"]
-        numbers = _numbers(part, study)
-        counts = _counts(contrast, part.effect, study)
-        rows.append(_row(name, study.describe(contrast), *numbers, *counts, part.verdict, *tests))
-    for one in result.controls:
-        name = f"{result.claim.id}, control"
-        effect = format_effect(ContrastResult(one.control, one.effect), study)
-        counts = _counts(one.control, one.effect, study)
-        said = f"{study.describe(one.control)} ({one.control.says})"
-        rows.append(_row(name, said, effect, "-", "-", *counts, "-", "-", "-"))
+    claim = result.claim
+    if result.primary:
+        rows.append(_contrast_row(f"**{claim.id}**", result.primary, result.adjusted, study))
+    for secondary in result.secondary:
+        rows.append(_contrast_row(claim.id, secondary, None, study))
+    for control in result.controls:
+        effect = format_effect(ContrastResult(control.control, control.effect), study)
+        counts = _counts(control.control, control.effect, study)
+        contrast = f"{study.describe(control.control)} ({control.control.says})"
+        cells = (effect, "-", "-", *counts, "-", "-", "-")
+        rows.append(_row(f"{claim.id}, control", contrast, *cells))
     return rows
 
 
+def _contrast_row(
+    name: str, result: ContrastResult, adjusted: ContrastResult | None, study: Study
+) -> str:
+    """Return the row of a contrast; only a claim's primary one has corrected p-values."""
+    contrast = result.contrast
+    numbers = _numbers(result, study)
+    counts = _counts(contrast, result.effect, study)
+    tests = ("-", "-")
+    if adjusted:
+        tests = (_format_p(adjusted.p_sign), _format_p(adjusted.p_size))
+    return _row(name, study.describe(contrast), *numbers, *counts, result.verdict, *tests)
+
+
+def _format_p(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
+
+
 def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[str, str]:
-    """Return an effect's values by seed, and in words of how many starts, seeds and problems it is."""
+    """Return an effect's values by seed, and how many starts, seeds and problems it is of."""
     if effect is None:
         return "-", "0"
     unit = study.unit_of(contrast)
@@ -302,143 +388,69 @@ def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[st
     if effect.drawn == "starts":
         counts.insert(0, _count(effect.num_draws, "starts"))
     if effect.num_units:
-        counts.append(_count(effect.num_units, "units" if contrast.measurement else "problems"))
+        noun = "units" if contrast.measurement else "problems"
+        counts.append(_count(effect.num_units, noun))
     return each, ", ".join(counts)
 
 
-def _count(num: int, things: str) -> str:
-    return f"{num:,} {things.removesuffix('s') if num == 1 else things}"
+def _count(num: int, plural: str) -> str:
+    noun = plural.removesuffix("s") if num == 1 else plural
+    return f"{num:,} {noun}"
 
 
 def _levels(judged: JudgedStudy) -> list[str]:
-    study, num_seeds = judged.study, len(judged.study.at_scale(judged.scale).seeds)
-    rows = ["## Runs", "", *_rows("level", "", "keys", "runs", "accuracy before", "after")]
+    """Return the section of a page with its levels: their keys, runs and accuracy."""
+    study = judged.study
+    num_seeds = len(study.at_scale(judged.scale).seeds)
+    lines = ["## Runs", ""]
+    lines += _head("level", "", "keys", "runs", "accuracy before", "after")
     for name, level in study.levels.items():
-        before, after = judged.accuracies(name).values()
-        mark = "**" if name == study.reference else ""
-        keys = level_keys(judged.study, scale=judged.scale, level=name)
-        said = ", ".join(
-            f"`{key} = {str(value).replace(chr(39), '')}`" for key, value in keys.items()
-        )
-        rows.append(
-            _row(
-                f"{mark}{name}{mark}",
-                level.says,
-                said or "the baseline",
-                f"{len(after)} of at most {num_seeds}",
-                f"{fmean(before):.1%}" if before else "-",
-                f"{fmean(after):.0%} ({', '.join(f'{100 * x:.0f}' for x in after)})"
-                if after
-                else "-",
-            )
-        )
-    return [*rows, ""]
+        accuracies = judged.accuracies(name)
+        before = accuracies["before"]
+        after = accuracies["after"]
+        label = f"**{name}**" if name == study.reference else name
+        keys = level_keys(study, scale=judged.scale, level=name)
+        settings = _describe_keys(keys) or "the baseline"
+        runs = f"{len(after)} of at most {num_seeds}"
+        at_first = f"{fmean(before):.1%}" if before else "-"
+        in_the_end = _describe_accuracies(after) if after else "-"
+        lines.append(_row(label, level.says, settings, runs, at_first, in_the_end))
+    lines.append("")
+    return lines
 
 
-def _rows(*columns: str) -> list[str]:
+def _describe_keys(keys: Mapping[str, object]) -> str:
+    """Return recipe keys with their values, as code."""
+    settings = []
+    for key, value in keys.items():
+        # Quotation marks of Python say nothing to a reader of the page.
+        plain = str(value).replace("'", "")
+        settings.append(f"`{key} = {plain}`")
+    return ", ".join(settings)
+
+
+def _describe_accuracies(values: Sequence[float]) -> str:
+    """Return the mean of runs' accuracies, and each in percent."""
+    each = ", ".join(f"{100 * value:.0f}" for value in values)
+    return f"{fmean(values):.0%} ({each})"
+
+
+def _head(*columns: str) -> list[str]:
+    """Return the first two lines of a table."""
     return [_row(*columns), _row(*["---"] * len(columns))]
 
 
 def _row(*cells: object) -> str:
-    return "| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |"
-
-
-# ----- In words.
-
-
-def format_value(value: float, unit: Unit) -> str:
-    """Return a signed number as text without its unit, shares in percentage points."""
-    # The order in which a processor adds is not to decide which way a half is rounded.
-    scaled = round(100 * value if unit == "share" else value, 9)
-    is_coarse = unit in ("share", "tokens") and abs(scaled) >= 0.1
-    digits = 1 if is_coarse else max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
-    text = f"{scaled:+.{min(digits, 6)}f}"
-    return text.replace("-", "+") if float(text) == 0 else text
-
-
-def format_amount(value: float, unit: Unit) -> str:
-    """Return a size as text with its unit: `2 points`."""
-    return f"{100 * value if unit == 'share' else value:.3g}{_SUFFIX[unit]}"
-
-
-def format_effect(part: ContrastResult, study: Study) -> str:
-    """Return an effect as text, with its interval and unit; `-` without one."""
-    contrast, effect = part.contrast, part.effect
-    if effect is None:
-        return "-"
-    unit = study.unit_of(contrast)
-    value = format_value(effect.value, unit)
-    if not (math.isfinite(effect.low) and math.isfinite(effect.high)):
-        return f"{value}{_SUFFIX[unit]}, no interval"
-    return f"{value} [{format_value(effect.low, unit)}, {format_value(effect.high, unit)}]{_SUFFIX[unit]}"
-
-
-def format_check(found: ContrastResult, study: Study) -> str:
-    """Return a check's result and requirement in words."""
-    check, value = found.contrast, found.effect.value if found.effect else None
-    unit = study.unit_of(check)
-    is_plain = unit == "share" and not check.against
-    said, least = (
-        "not run" if x is None else f"{100 * x:.3g}%" if is_plain else format_amount(x, unit)
-        for x in (value, check.least)
-    )
-    return f"{study.describe(check)}: {said}, at least {least} needed"
-
-
-def describe_claim(result: ClaimResult, study: Study) -> str:
-    """Return a claim's verdict, effect and words, and the check that it missed, if it did."""
-    effect = (
-        f", {format_effect(result.primary, study)}"
-        if result.primary and result.primary.effect
-        else ""
-    )
-    missed = [format_check(check, study) for check in result.checks if not check.is_reached]
-    why = (
-        f" ({'; '.join(missed)})" if result.verdict is ClaimFinding.CANNOT_APPEAR and missed else ""
-    )
-    return f"{result.verdict}{effect}: {result.claim.short}{why}"
-
-
-def describe_expectation(claim: Claim, study: Study, *, scale: str, draws: str) -> str:
-    """Return a sentence: how wide an interval to expect, or why the claim is not decided; empty without a spread.
-
-    Args:
-        claim: of the study.
-        study: whose seeds are counted.
-        scale: at which it is run.
-        draws: from how many starts they begin, see `count_draws`.
-    """
-    if claim.undecidable:
-        return f"Not decidable here: {claim.undecidable}"
-    if claim.unasked:
-        return f"Not asked here: {claim.unasked}"
-    primary, spread = claim.primary, claim.spread
-    if primary is None or spread is None:
-        return ""
-    num_seeds, unit = len(study.at_scale(scale).seeds), study.unit_of(primary)
-    sd, half, least = (
-        format_amount(x, unit)
-        for x in (spread.sd, expected_half_width(spread.sd, num_seeds), primary.least)
-    )
-    return (
-        f"A spread between starts of {sd} ({spread.where}) lets {num_seeds} starts give a half width of {half}; the "
-        f"smallest effect of interest is {least}. Here are {draws}; fewer than {MIN_DRAWS} starts conclude nothing."
-    )
+    escaped = [str(cell).replace("|", "\\|") for cell in cells]
+    return f"| {' | '.join(escaped)} |"
 
 
 def _seen(results: Sequence[ClaimResult]) -> str:
     """Return a sentence that lists, for each verdict, the claims that got it."""
-    by_verdict = {
-        verdict: [one.claim for one in results if one.verdict is verdict]
-        for verdict in ClaimFinding
-    }
-    clauses = [
-        f"{verdict}: {', '.join(f'{claim.short} ({claim.id})' for claim in claims)}"
-        for verdict, claims in by_verdict.items()
-        if claims
-    ]
-    return f"{_capital('; '.join(clauses) or 'no claim is judged here')}."
-
-
-def _capital(text: str) -> str:
-    return text[:1].upper() + text[1:]
+    clauses = []
+    for verdict in ClaimFinding:
+        claims = [result.claim for result in results if result.verdict is verdict]
+        if claims:
+            names = ", ".join(f"{claim.short} ({claim.id})" for claim in claims)
+            clauses.append(f"{verdict}: {names}")
+    return f"{capital('; '.join(clauses) or 'no claim is judged here')}."

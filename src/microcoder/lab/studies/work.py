@@ -1,18 +1,18 @@
 """The work of a study: runs at levels and seeds, and measurements.
 
-A piece of work has a folder that is named after the code that decides its results and a digest of its config, so that
-equal work of several studies is done once, a finished study has nothing left to do, and a changed recipe or a changed
-algorithm gets folders of its own.
+A piece of work has a folder that is named after the code that decides its results and a digest of
+its config. So equal work of several studies is done once, a finished study has nothing left to do,
+and a changed recipe or a changed algorithm gets folders of its own.
 
-In a measurement a function, its settings and a seed give paired rows, without a training run of its own.
-
-A measurement of one seed is a unit of work like a run: it has a folder named after what decides it, is done once, and
-its `summary.json`, written last, shows that it is finished. The function takes its `Work` and yields `MeasuredValue`s:
+In a measurement a function, its settings and a seed give paired rows, without a training run of
+its own. A measurement of one seed is a unit of work like a run: it has a folder named after what
+decides it, is done once, and its `summary.json`, written last, shows that it is finished. The
+function takes its `Work` and yields `MeasuredValue`s:
 
     def judge_both_ways(work: Work, *, samples: int = 4) -> Iterator[MeasuredValue]: ...
 
-Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other. The published
-studies' functions are in `studies/measures.py`.
+Rows of one unit (a problem, a rollout, a pair) under several levels are compared with each other.
+The published studies' functions are in `studies/measures.py`.
 """
 
 import hashlib
@@ -43,10 +43,16 @@ from microcoder.train.run.manifest import digest_config, read_git
 from microcoder.train.runs import CATALOGUE, RunDirectory, steps_in
 
 _SOURCE = Path(microcoder.__file__).parent
+"""Folder of the installed package."""
+
 _ROOMS = ("judge", "data/micro", "train")
 """Folders of the code that decides the results of a run of the micro lab."""
+
 SUFFIX = ".tar.xz"
 """Suffix of a file of records, from which a study's pages can be written."""
+
+_SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
+"""A seed to be filled in: `"{seed}"`, or its remainder, `"{seed % 3}"`."""
 
 
 @cache
@@ -55,14 +61,14 @@ def digest_code() -> str:
 
     Reports and commands are left out: they cannot change a result.
     """
+    paths: list[Path] = []
+    for room in _ROOMS:
+        paths += [path for path in (_SOURCE / room).rglob("*") if path.is_file()]
     digest = hashlib.sha256()
-    for path in sorted(
-        path for room in _ROOMS for path in (_SOURCE / room).rglob("*") if path.is_file()
-    ):
+    for path in sorted(paths):
         if path.suffix in (".py", ".toml"):
-            digest.update(
-                f"{path.relative_to(_SOURCE).as_posix()}\0{dump_meaning(path)}\0".encode()
-            )
+            name = path.relative_to(_SOURCE).as_posix()
+            digest.update(f"{name}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
 
 
@@ -73,32 +79,40 @@ class MeasuredValue:
     metric: str
     level: str
     unit: str
-    """What the levels are compared on: a problem, a rollout, a pair. Under one name in several seeds it is the same
-    unit, such as a held-out problem; a unit that is drawn anew for a seed has the seed in its name."""
+    """What the levels are compared on: a problem, a rollout, a pair. Under one name in several
+    seeds it is the same unit, such as a held-out problem. A unit that each seed draws for itself
+    has the seed in its name."""
     value: float
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One unit of a study's work: a training run or a measurement, with one seed; what a measuring function gets."""
+    """One unit of a study's work: a training run or a measurement, with one seed.
+
+    It is the argument of a measuring function.
+    """
 
     study: str
     name: str
     """The level, or the measurement."""
     seed: int
     config: TrainConfig
-    """The scale's baseline with the keys of the study and of the level or measurement, and this seed."""
+    """The scale's baseline with the keys of the study and of the level or measurement, and this
+    seed."""
     folder: Path
     """The folder of this work's files, kept between restarts."""
     measurement: Measurement | None = None
     """The measurement; None for a training run."""
     runs: Mapping[str, Path] = field(default_factory=dict)
-    """Of a measurement: level -> folder of this seed's run, for the levels that it `uses`; these runs are finished
-    before it starts."""
+    """Of a measurement: level -> folder of this seed's run, for the levels that it `uses`; these
+    runs are finished before it starts."""
 
     @property
     def is_finished(self) -> bool:
-        """Whether the run is complete, or the measurement's rows are written: both end with a summary.json."""
+        """Whether the run is complete, or the measurement's rows are written.
+
+        Both end with a summary.json.
+        """
         return RunDirectory(self.folder).is_finished
 
     @property
@@ -113,7 +127,11 @@ class Work:
 
 
 def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
-    """Run one measurement, write its rows and its summary, and return the summary; DataError for invalid rows."""
+    """Run one measurement, write its rows and its summary, and return the summary.
+
+    Raises:
+        DataError: for invalid rows, and for none.
+    """
     function = load_extension(
         "measurement", measurement.function, builtins={}, options=measurement.settings
     )
@@ -139,13 +157,17 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
 def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
     if row.metric not in measurement.metrics or row.level not in measurement.levels:
         raise DataError(
-            f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the study names the metrics "
-            f"{', '.join(measurement.metrics)} and the levels {', '.join(measurement.levels)}"
+            f"measurement {measurement.function} yielded {row.metric!r} at {row.level!r}; the "
+            f"study names the metrics {', '.join(measurement.metrics)} and the levels "
+            f"{', '.join(measurement.levels)}"
         )
     is_share = measurement.metrics[row.metric].unit == "share"
-    if not math.isfinite(row.value) or (is_share and not 0 <= row.value <= 1):
-        what = f"{row.value} for {row.metric}{', a share' if is_share else ''}"
-        raise DataError(f"measurement {measurement.function} yielded {what}; leave such rows out")
+    is_outside = is_share and not 0 <= row.value <= 1
+    if is_outside or not math.isfinite(row.value):
+        value = f"{row.value} for {row.metric}"
+        if is_share:
+            value += ", a share"
+        raise DataError(f"measurement {measurement.function} yielded {value}; leave such rows out")
     return row
 
 
@@ -166,16 +188,21 @@ def level_keys(study: Study, *, scale: str, level: str) -> dict[str, Any]:
     return {**chosen.set, **chosen.at.get(scale, {})}
 
 
-_SEED = re.compile(r'"\{seed(?: % ([1-9]\d*))?\}"')
-
-
 def fill_seed(keys: str, seed: int) -> str:
     """Return keys as JSON with the seed filled in."""
-    return _SEED.sub(lambda found: str(seed % int(found[1]) if found[1] else seed), keys)
+
+    def number(match: re.Match[str]) -> str:
+        divisor = match[1]
+        return str(seed % int(divisor)) if divisor else str(seed)
+
+    return _SEED.sub(number, keys)
 
 
 def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> TrainConfig:
-    """Return a replication's config with a warm start that the replicated study has not: one that moved with the seed.
+    """Return a replication's config with a warm start of its own.
+
+    The warm start of a replication has to move with the seed: that of the replicated study would
+    be the same draw again.
 
     Args:
         config: with the replication's seed.
@@ -195,7 +222,7 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
 def _resolver(
     study: Study, scale: str, seeds_from: int
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
-    """Return a function that makes the config of a level's or a measurement's keys and a seed.
+    """Return a function that makes a config of a level's or a measurement's keys and a seed.
 
     `"{seed}"` is filled in wherever it stands: in what the study, the scale and the level set.
     """
@@ -217,79 +244,107 @@ def _resolver(
     return resolve
 
 
-def _place(
+def _identify(
     study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]
 ) -> tuple[str, str]:
-    """Return a measurement's function by its absolute path, and a digest of all that decides its rows."""
+    """Return a measurement's function by its absolute path, and a digest of what decides its rows.
+
+    A function of an installed module is named as it is, and its code is not in the digest.
+    """
     path, _, function = measurement.function.rpartition(":")
-    source = (study.path.parent / path).absolute() if path.endswith(".py") else None
+    code = path
+    if path.endswith(".py"):
+        source = (study.path.parent / path).absolute()
+        path = str(source)
+        if source.is_file():
+            code = hashlib.sha256(source.read_bytes()).hexdigest()
     parts = {
         "function": function,
-        "code": hashlib.sha256(source.read_bytes()).hexdigest()
-        if source and source.is_file()
-        else path,
+        "code": code,
         "settings": measurement.settings,
         "config": digest_config(config),
         "runs": {level: runs[level].name for level in sorted(runs)},
     }
-    digest = hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:16]
-    return f"{source or path}:{function}", digest
+    text = json.dumps(parts, sort_keys=True)
+    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+    return f"{path}:{function}", digest
 
 
 def plan_work(
     study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
 ) -> list[Work]:
-    """Return a study's work, seed by seed, so that a part of it compares all levels, and measurements after runs.
+    """Return a study's work, seed by seed, and of a seed its measurements after its runs.
+
+    So a part of the work compares all levels.
 
     Args:
+        study: whose work it is.
         scale: `micro`, `quick`, or another of the study.
         root: folder of all studies' runs.
-        code: code digest of the runs; None: that of the installed code. Work that the catalogue of a code lists is in
-            the folder given there.
-        seeds_from: added to every seed, also to that of a micro model's warm start, for a replication.
+        code: code digest of the runs; None: that of the installed code. Work that the catalogue of
+            a code lists is in the folder given there.
+        seeds_from: added to every seed, also to that of a micro model's warm start, for a
+            replication.
     """
-    resolve, folder, works = _resolver(study, scale, seeds_from), root / (code or digest_code()), []
-    for seed in (seed + seeds_from for seed in study.at_scale(scale).seeds):
-        folders = {}
+    resolve = _resolver(study, scale, seeds_from)
+    folder = root / (code or digest_code())
+    works = []
+    for planned_seed in study.at_scale(scale).seeds:
+        seed = planned_seed + seeds_from
+        runs = {}
         for level in study.levels:
             config = resolve(level_keys(study, scale=scale, level=level), seed)
-            folders[level] = folder / f"seed{seed}-{digest_config(config)}"
-            works.append(Work(study.name, level, seed, config, folders[level]))
+            runs[level] = folder / f"seed{seed}-{digest_config(config)}"
+            works.append(Work(study.name, level, seed, config, runs[level]))
         for name, measurement in study.measurements.items():
-            config, used = (
-                resolve(measurement.set, seed),
-                {level: folders[level] for level in measurement.uses},
-            )
-            function, digest = _place(study, measurement, config, used)
-            given = measurement.model_copy(update={"function": function})
+            config = resolve(measurement.set, seed)
+            used = {level: runs[level] for level in measurement.uses}
+            function, digest = _identify(study, measurement, config, used)
             works.append(
                 Work(
-                    study.name,
-                    name,
-                    seed,
-                    config,
-                    folder / f"{name}-seed{seed}-{digest}",
-                    given,
-                    used,
+                    study=study.name,
+                    name=name,
+                    seed=seed,
+                    config=config,
+                    folder=folder / f"{name}-seed{seed}-{digest}",
+                    measurement=measurement.model_copy(update={"function": function}),
+                    runs=used,
                 )
             )
-    # Another code's recipes have other digests than they would have today: its catalogue says which run is which.
-    named = read_catalogue(folder) if code else {}
-    return [
-        replace(work, folder=folder / named[work.label]) if work.label in named else work
-        for work in works
-    ]
+    return _find_in_catalogue(works, folder) if code else works
+
+
+def _find_in_catalogue(works: Sequence[Work], folder: Path) -> list[Work]:
+    """Return work with the folders that the catalogue of another code gives it.
+
+    That code's recipes have other digests than they would have today: only its catalogue says
+    which run is which.
+    """
+    names = read_catalogue(folder)
+    relocated = []
+    for work in works:
+        if work.label in names:
+            work = replace(work, folder=folder / names[work.label])
+        relocated.append(work)
+    return relocated
 
 
 def read_catalogue(folder: Path) -> dict[str, str]:
     """Return the name of each run's folder by the run's labels; empty without a catalogue."""
     path = folder / CATALOGUE
-    found = read_json(path, what="catalogue of runs") if path.exists() else {}
-    return {label: name for name, labels in found.items() for label in labels}
+    if not path.exists():
+        return {}
+    names = {}
+    for name, labels in read_json(path, what="catalogue of runs").items():
+        names.update(dict.fromkeys(labels, name))
+    return names
 
 
 def write_catalogue(works: Sequence[Work]) -> None:
-    """Add work to the catalogues of its folders; a label belongs to the folder that it was planned for last."""
+    """Add work to the catalogues of its folders.
+
+    A label belongs to the folder that it was planned for last.
+    """
     for folder in {work.folder.parent for work in works}:
         names = {work.label: work.folder.name for work in works if work.folder.parent == folder}
         write_json(folder / CATALOGUE, _group_labels(read_catalogue(folder) | names))
@@ -315,9 +370,10 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
 
 
 def pack_records(works: Sequence[Work], path: Path) -> None:
-    """Write the records of finished runs and measurements, and their catalogue; equal records give equal bytes.
+    """Write the records of finished runs and measurements, and their catalogue.
 
-    Of a run these are manifest, summary, metrics and evaluations, and each held-out problem's tier.
+    Of a run these are manifest, summary, metrics and evaluations, and each held-out problem's
+    tier. Equal records give equal bytes.
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
@@ -331,32 +387,43 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yield a temporary folder, named after a code digest, of what `pack_records` wrote; DataError for another file."""
+    """Yield a temporary folder of what `pack_records` wrote, named after the runs' code digest.
+
+    Raises:
+        DataError: for another file.
+    """
     with TemporaryDirectory() as folder:
         try:
-            # All of it is read: an archive without its last bytes would give its files all the same.
-            with tarfile.open(fileobj=io.BytesIO(lzma.decompress(path.read_bytes()))) as archive:
+            # All of it is read: an archive without its last bytes would give its files all the
+            # same.
+            content = io.BytesIO(lzma.decompress(path.read_bytes()))
+            with tarfile.open(fileobj=content) as archive:
                 archive.extractall(folder, filter="data")
-            (runs,) = (found.parent for found in Path(folder).glob(f"*/{CATALOGUE}"))
+            # A ValueError unless there is exactly one.
+            (catalogue,) = Path(folder).glob(f"*/{CATALOGUE}")
         except (OSError, ValueError, lzma.LZMAError, tarfile.TarError) as error:
             raise DataError(
-                f"{path} holds no records of a study ({error}); pass a NAME-records{SUFFIX} that a report wrote, or a "
-                "folder of runs"
+                f"{path} holds no records of a study ({error}); pass a NAME-records{SUFFIX} that "
+                "a report wrote, or a folder of runs"
             ) from None
-        yield runs
+        yield catalogue.parent
 
 
 def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
+    """Yield name and content of the files of finished work that its records keep."""
+    if work.measurement is not None:
+        for name in ("summary.json", "rows.jsonl"):
+            yield name, (work.folder / name).read_bytes()
+        return
     run = RunDirectory(work.folder)
-    names = ["summary.json", "rows.jsonl"]
-    if work.measurement is None:
-        names = [path.name for path in (run.manifest, run.summary, run.metrics, run.evaluations)]
-    for name in names:
-        yield name, (work.folder / name).read_bytes()
-    for step in steps_in(run.evaluation_samples)[:1] if work.measurement is None else ():
+    for path in (run.manifest, run.summary, run.metrics, run.evaluations):
+        yield path.name, path.read_bytes()
+    # The tiers are the same in every evaluation.
+    for step in steps_in(run.evaluation_samples)[:1]:
         import pyarrow.parquet as pq
 
-        path, light = run.evaluation_file(step), io.BytesIO()
+        path = run.evaluation_file(step)
+        light = io.BytesIO()
         pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
         yield path.relative_to(work.folder).as_posix(), light.getvalue()
 

@@ -19,6 +19,7 @@ from microcoder.train.run.checkpoints import Observer
 from microcoder.train.runs import RunDirectory
 
 _MEMORY_GIB_PER_PROCESS = 1.5
+"""Memory that a run of the micro lab is given, torch included."""
 
 
 def default_jobs() -> int:
@@ -28,14 +29,21 @@ def default_jobs() -> int:
 
 
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
-    """Return the distinct work that can be done now; a measurement waits for the runs that it reads."""
-    return distinct_work(
-        [
-            work
-            for work in works
-            if work.folder not in failed and not work.is_finished and work.is_ready
-        ]
-    )
+    """Return the distinct work that can be done now.
+
+    A measurement waits for the runs that it reads.
+
+    Args:
+        works: all planned work.
+        failed: folders of work that failed, which is not done again.
+    """
+    missing = []
+    for work in works:
+        if work.folder in failed or work.is_finished:
+            continue
+        if work.is_ready:
+            missing.append(work)
+    return distinct_work(missing)
 
 
 def do_work(
@@ -57,7 +65,8 @@ def do_work(
 
     Raises:
         TrainingError: a process died, killed or out of memory.
-        KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which was saved.
+        KeyboardInterrupt: stopped by the user; each process ended after the step at hand, which
+            was saved.
     """
     logs.mkdir(parents=True, exist_ok=True)
     failed: dict[Path, tuple[str, str]] = {}
@@ -67,11 +76,11 @@ def do_work(
     try:
         running: dict[Future[str], Work] = {}
         while True:
-            # Asked again and again: what reads a run comes as soon as that is finished, before the runs of later seeds.
+            # Asked again and again: what reads a run comes as soon as that is finished, before the
+            # runs of later seeds.
             busy = {work.folder for work in running.values()}
-            waiting = [
-                work for work in missing_work(works, failed=failed) if work.folder not in busy
-            ]
+            missing = missing_work(works, failed=failed)
+            waiting = [work for work in missing if work.folder not in busy]
             # No more than run at once: what is handed over can no longer be called back.
             for work in waiting[: jobs - len(running)]:
                 running[pool.submit(_do, work, list(command))] = work
@@ -83,12 +92,13 @@ def do_work(
                     result = future.result()
                 except BrokenProcessPool:
                     raise TrainingError(
-                        f"the process of {work.label} died, of memory, say; see {logs}, and type the same command "
-                        "again, with fewer --jobs"
+                        f"the process of {work.label} died, of memory, say; see {logs}, and type "
+                        "the same command again, with fewer --jobs"
                     ) from None
                 except Exception as error:
                     reason = " ".join(f"{type(error).__name__}: {error}".split())
-                    failed[work.folder], result = (work.label, reason), f"FAILED: {reason}"
+                    failed[work.folder] = (work.label, reason)
+                    result = f"FAILED: {reason}"
                 on_end(work, result)
     except KeyboardInterrupt:
         for process in multiprocessing.active_children():
@@ -124,7 +134,8 @@ def _do(work: Work, command: list[str]) -> str:
         summary = run_training(
             work.config, run_directory=work.folder, observer=Observer(), command=command
         )
-        # A finished run is never resumed, and its weights are in model/: a catalogue would keep gigabytes of moments.
+        # A finished run is never resumed, and its weights are in model/: a catalogue would keep
+        # gigabytes of moments.
         shutil.rmtree(RunDirectory(work.folder).checkpoints, ignore_errors=True)
         return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
     except Exception:

@@ -1,6 +1,9 @@
 """A benchmark of code judges: cases with known answers, run on any judge, and a report.
 
-`cases`: stored (`data/`) and generated from a seed · `inside/`: code that runs in the disposable process of a judge,
-with only the standard library · `audits`: parses judges, starts their processes, runs the cases, writes the results.
-See docs/judges.md.
+`cases` has the cases: stored ones (`data/`), and others generated from a seed. `named_judges`
+parses the names of judges. `lanes` starts a judge's process and asks it. `inside/` is the code in
+that process, which is disposable and has only the standard library. `audits` runs the cases on a
+judge, and `results` writes what came out as JSON and as a page.
+
+Read `cases` first, then `audits`. See docs/judges.md.
 """

@@ -1,8 +1,10 @@
-"""Adapters of judges that need no other project: MicroCoder's, a function of your own, a plain subprocess.
+"""Adapters of judges that need no other project.
 
-They import only the standard library and the judge. Each takes the text after the `=` and returns a function from a
-case (`cases.Case` as plain values) to True, False, or None if the judge could not tell; and a text about the judge's
-version. Adapters of other projects have the same form, in files such as `examples/judges/peers.py`.
+They are MicroCoder's own judge, a function of the user's, and a plain subprocess. They import only
+the standard library and the judge. Each takes the text after the `=`. It returns a function from a
+case (`cases.Case` as plain values) to True, False, or None if the judge could not tell; and a text
+about the judge's version. The first paragraph of its docstring is shown on the page of an audit.
+Adapters of other projects have the same form, in files such as `examples/judges/peers.py`.
 """
 
 from __future__ import annotations
@@ -20,9 +22,14 @@ from collections.abc import Callable
 from typing import Any
 
 Ask = Callable[[dict[str, Any]], "bool | None"]
+"""A function from a case to whether its program is accepted; None if the judge could not tell."""
+
 MODULE = "yardstick_judges"
 """Name under which adapters of other judges import this module."""
+
 REFERENCE = "module:attribute or file.py:function"
+"""What a judge takes that is a function of the user's."""
+
 JUDGES = {
     "microcoder": "",
     "subprocess": "",
@@ -31,6 +38,7 @@ JUDGES = {
     "http-v1": "its address",
 }
 """Name of a judge, a function below -> the text that it takes after the `=`; empty: none."""
+
 NEEDS = {
     "function": "calls a function with JSON arguments and compares what it returns",
     "packages": "has numpy and sortedcontainers for programs",
@@ -38,28 +46,43 @@ NEEDS = {
     "checker": "decides by a checker program or in any order",
     "cpp": "builds and runs C++",
 }
-"""Abilities that a case may need beyond stdin and stdout; a judge gets only the cases that it supports."""
+"""Abilities that a case may need beyond stdin and stdout.
+
+A judge gets only the cases that it supports.
+"""
+
 ABILITIES = {"microcoder": list(NEEDS), "http_v1": list(NEEDS), "subprocess": ["packages"]}
-"""Name of a judge's function -> its abilities; those not listed have `function` and `packages`."""
+"""Name of a judge's function -> its abilities.
+
+Those not listed have `function` and `packages`.
+"""
+
 SERVICES = ["http_v1"]
 """Judges that run programs elsewhere, so that their process here needs no isolation."""
 
 
 def make_judge(settings: dict[str, Any]) -> tuple[Ask, str]:
-    """Return how to ask the settings' judge (one of `JUDGES` or of a file of adapters), and its version as text."""
-    name, path = settings["judge"], settings["path"]
-    return (globals()[name.replace("-", "_")] if name in JUDGES else load_function(name))(path)
+    """Return how to ask the settings' judge, and its version as text.
+
+    The judge is one of `JUDGES` or a function of a file of adapters.
+    """
+    name = settings["judge"]
+    if name in JUDGES:
+        make = globals()[name.replace("-", "_")]
+    else:
+        make = load_function(name)
+    return make(settings["path"])
 
 
 def microcoder(path: str) -> tuple[Ask, str]:
-    """Return MicroCoder's judge in this process, and its version with its isolation; `path` is not used."""
+    """Return MicroCoder's judge in this process, and its version with its isolation; `path` is not
+    used."""
     import microcoder
     from microcoder.judge import Judge
 
     judge = Judge(workers=1, cache_size=0)
-    return _ask_ours(
-        judge
-    ), f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
+    version = f"microcoder {microcoder.__version__}, isolation {judge.isolation.level}"
+    return _ask_ours(judge), version
 
 
 def http_v1(url: str) -> tuple[Ask, str]:
@@ -73,17 +96,13 @@ def _ask_ours(judge: Any) -> Ask:
     from microcoder.judge.core.types import Problem, Program
 
     def ask(case: dict[str, Any]) -> bool | None:
-        tests = [{"input": given, "output": expected} for given, expected in case["tests"]]
-        limits = {"time_limit_seconds": case["time_limit_seconds"]}
-        problem = Problem.model_validate(
-            {
-                "id": case["id"],
-                "tests": tests,
-                "fn_name": case.get("fn_name"),
-                **limits,
-                **case["problem"],
-            }
-        )
+        fields: dict[str, Any] = {
+            "id": case["id"],
+            "tests": [{"input": sent, "output": expected} for sent, expected in case["tests"]],
+            "fn_name": case.get("fn_name"),
+            "time_limit_seconds": case["time_limit_seconds"],
+        }
+        problem = Problem.model_validate({**fields, **case["problem"]})
         (verdict,) = judge.judge([Program(case["code"], problem.language)], [problem])
         return verdict.is_accepted if verdict.is_scorable else None
 
@@ -91,20 +110,25 @@ def _ask_ours(judge: Any) -> Ask:
 
 
 def subprocess(path: str) -> tuple[Ask, str]:
-    """Return a judge that runs `python -c` per test and wants exit code 0 and the expected output, both stripped."""
+    """Return a judge that runs `python -c` per test and wants exit code 0 and the expected output,
+    both stripped."""
 
-    def is_right(case: dict[str, Any], given: str, expected: str) -> bool:
-        command, seconds = [sys.executable, "-c", case["code"]], case["time_limit_seconds"]
+    def is_right(case: dict[str, Any], text: str, expected: str) -> bool:
         try:
             done = processes.run(
-                command, input=given, capture_output=True, text=True, timeout=seconds, check=False
+                [sys.executable, "-c", case["code"]],
+                input=text,
+                capture_output=True,
+                text=True,
+                timeout=case["time_limit_seconds"],
+                check=False,
             )
         except (processes.TimeoutExpired, ValueError, UnicodeError):
             return False
         return done.returncode == 0 and done.stdout.strip() == expected.strip()
 
     def ask(case: dict[str, Any]) -> bool:
-        return all(is_right(case, given, expected) for given, expected in case["tests"])
+        return all(is_right(case, text, expected) for text, expected in case["tests"])
 
     return ask, f"Python {sys.version.split()[0]}"
 
@@ -115,65 +139,82 @@ def lcb(reference: str) -> tuple[Ask, str]:
 
 
 def by_its_signature(check: Callable[..., Any]) -> Ask:
-    """Return a function from a case to a verdict; it calls `check`, which has LiveCodeBench's signature."""
+    """Return a judge that calls `check`, which has LiveCodeBench's signature."""
 
     def ask(case: dict[str, Any]) -> bool:
-        seconds = math.ceil(case["time_limit_seconds"])
         results, _ = check(
             {"input_output": json.dumps(list_tests(case))},
             case["code"],
-            timeout=seconds,
+            timeout=math.ceil(case["time_limit_seconds"]),
             debug=False,
         )
-        return bool(results) and all(
-            one is True or (one == 1 and one is not False) for one in map(plain, results)
-        )
+        # True or 1 is a pass; other numbers, which are negative, say why a test failed.
+        return bool(results) and all(plain(result) == 1 for result in results)
 
     return ask
 
 
 def plain(result: Any) -> Any:
-    """Return a result as Python's own value, since LiveCodeBench's code also returns numpy's booleans."""
+    """Return a result as Python's own value: LiveCodeBench's code also returns numpy's booleans."""
     return result.item() if hasattr(result, "item") else result
 
 
 def function(reference: str) -> tuple[Ask, str]:
-    """Return your own function as a judge: called as (code, tests, time_limit) if it takes these, else with a case."""
+    """Return your own function as a judge: called as (code, tests, time_limit) if it takes these,
+    else with a case.
+
+    A case has all there is to know.
+    """
     judge = load_function(reference)
-    # `judge(code, tests, time_limit)`, or `judge(case)` with all there is to know.
-    if set(inspect.signature(judge).parameters) >= {"code", "tests", "time_limit"}:
-        return lambda case: judge(
-            case["code"], list_tests(case), case["time_limit_seconds"]
-        ), reference
-    return judge, reference
+    parameters = inspect.signature(judge).parameters
+    if not set(parameters) >= {"code", "tests", "time_limit"}:
+        return judge, reference
+
+    def ask(case: dict[str, Any]) -> bool | None:
+        return judge(case["code"], list_tests(case), case["time_limit_seconds"])
+
+    return ask, reference
 
 
 def load_function(reference: str) -> Callable[..., Any]:
     """Return the object that `package.module:attribute` or `path/file.py:function` names."""
-    where, _, name = reference.rpartition(":")
-    return getattr(
-        import_file(where) if where.endswith(".py") else importlib.import_module(where), name
-    )
+    source, _, name = reference.rpartition(":")
+    if source.endswith(".py"):
+        module = import_file(source)
+    else:
+        module = importlib.import_module(source)
+    return getattr(module, name)
 
 
 def import_file(path: str, name: str = "") -> types.ModuleType:
-    """Import a Python file by its path, under its own name or another, and return the module; raises ImportError."""
-    location = importlib.util.spec_from_file_location(
-        name or os.path.basename(path).removesuffix(".py"), path
-    )
-    if not location or not location.loader:
+    """Import a Python file by its path and return the module.
+
+    Args:
+        path: of the file.
+        name: of the module; empty: the file's own name.
+
+    Raises:
+        ImportError: it is not a Python file.
+    """
+    module_name = name or os.path.basename(path).removesuffix(".py")
+    spec = importlib.util.spec_from_file_location(module_name, path)
+    if not spec or not spec.loader:
         raise ImportError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(location)
-    sys.modules[location.name] = module
-    location.loader.exec_module(module)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
     return module
 
 
 def list_tests(case: dict[str, Any]) -> dict[str, Any]:
-    """Return a case's tests in the layout of LiveCodeBench, APPS and PRIME: inputs, outputs, fn_name."""
-    inputs, outputs = ([test[side] for test in case["tests"]] for side in (0, 1))
-    return {
-        "inputs": inputs,
-        "outputs": outputs,
-        **({"fn_name": case["fn_name"]} if case.get("fn_name") else {}),
+    """Return a case's tests in the layout of LiveCodeBench, APPS and PRIME.
+
+    That is a dictionary of inputs, outputs and, for a function, fn_name.
+    """
+    tests = {
+        "inputs": [text for text, _ in case["tests"]],
+        "outputs": [expected for _, expected in case["tests"]],
     }
+    if case.get("fn_name"):
+        tests["fn_name"] = case["fn_name"]
+    return tests

@@ -1,0 +1,114 @@
+"""Judges as a command names them: `NAME`, or `NAME=WHERE`."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from microcoder.judge.core.errors import ConfigError, suggest
+from microcoder.lab.yardstick.inside import judges
+
+_ABILITIES = ("function", "packages")
+"""Abilities of a judge whose module lists none for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class TestedJudge:
+    """A judge to benchmark, as named on the command line."""
+
+    label: str
+    name: str
+    """A function of `inside/judges.py`, or `file.py:function` of an adapter."""
+    path: str
+    python: str
+    """Path of the Python interpreter that has the judge's packages."""
+    abilities: frozenset[str]
+    about: str
+    runs_here: bool
+    """Whether programs run in the judge's process here, which must be isolated; else a service runs
+    them."""
+
+
+def read_judge(text: str, *, python: str) -> TestedJudge:
+    """Parse `NAME` or `NAME=WHERE`; NAME may be `adapters.py:function`.
+
+    Args:
+        text: what the user typed.
+        python: path of the interpreter that has the judge's packages.
+
+    Raises:
+        ConfigError: there is no such judge, or no such file, or it takes another WHERE.
+    """
+    name, _, where = text.partition("=")
+    for reference in (name, where):
+        file = reference.rpartition(":")[0]
+        if file.endswith(".py") and not Path(file).is_file():
+            raise ConfigError(f"--judge {text}: there is no {file}; give the path of a file")
+    file, _, function = name.rpartition(":")
+    if file.endswith(".py"):
+        module = _read_adapters(text, file, function)
+        name = _absolute(name)
+    else:
+        _check_judge(text, name, where)
+        module = vars(judges)
+        function = name.replace("-", "_")
+    first_paragraph = (module[function].__doc__ or function).split("\n\n")[0]
+    about = " ".join(first_paragraph.split())
+    return TestedJudge(
+        label=function.replace("_", "-"),
+        name=name,
+        path=_absolute(where),
+        python=python,
+        abilities=frozenset(module.get("ABILITIES", {}).get(function, _ABILITIES)),
+        about=about.rstrip("."),
+        runs_here=function not in module.get("SERVICES", ()),
+    )
+
+
+def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
+    """Return the names of a file of adapters, which has the function."""
+    # Adapters import what they share with ours by the name that it has where they are asked.
+    sys.modules[judges.MODULE] = judges
+    try:
+        names = runpy.run_path(file)
+    except ImportError as error:
+        raise ConfigError(
+            f"--judge {text}: {file} cannot be imported ({error}); install what it needs"
+        ) from None
+    if not callable(names.get(function)):
+        raise ConfigError(
+            f"--judge {text}: {file} has no function {function!r}; see docs/judges.md"
+        )
+    return names
+
+
+def _check_judge(text: str, name: str, where: str) -> None:
+    """Raise ConfigError unless a judge of ours has that name, and takes what follows its `=`."""
+    if name not in judges.JUDGES:
+        hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or "
+        hint += "FILE.py:FUNCTION"
+        raise ConfigError(f"--judge {text}: unknown judge {name!r}; {hint.lstrip()}")
+    takes = judges.JUDGES[name]
+    is_taken = bool(where) == bool(takes)
+    if takes == judges.REFERENCE:
+        source, _, attribute = where.partition(":")
+        is_taken = bool(source and attribute)
+    if not is_taken:
+        needed = f"no path; type --judge {name}"
+        if takes:
+            needed = f"{takes}; type --judge {name}=..."
+        raise ConfigError(f"--judge {text}: {name} takes {needed}")
+
+
+def _absolute(reference: str) -> str:
+    """Return `file.py:function` or a path with the path made absolute; any other text unchanged."""
+    file, _, function = reference.rpartition(":")
+    if file.endswith(".py"):
+        return f"{Path(file).absolute()}:{function}"
+    if reference and Path(reference).exists():
+        return str(Path(reference).absolute())
+    return reference

@@ -1,0 +1,148 @@
+"""The results of audits as JSON and as a page."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict
+
+import microcoder
+from microcoder.lab.studies.accuracy import wilson_interval
+from microcoder.lab.yardstick.audits import Audit, YardstickPlan
+from microcoder.lab.yardstick.cases import DATA_VERSION
+from microcoder.lab.yardstick.lanes import CaseResult
+
+_FRESH = "fresh"
+"""Group of the cases that were generated from a seed."""
+
+_COLUMNS = {
+    "forgery": "forged programs accepted",
+    "fidelity": "right programs refused",
+    "wrong pairs": "wrong outputs accepted",
+    "right pairs": "right outputs refused",
+    "isolation": "harm done",
+    "timeouts": "endless programs without a verdict",
+    _FRESH: "misses in cases made anew from the seed",
+}
+"""Group of cases -> title of its column, which counts the misses."""
+
+_OURS = "microcoder"
+"""Name of our own judge, whose misses come first."""
+
+Rate = dict[str, float]
+"""Counts `misses`, `asked` and `unsteady`, and `low` and `high`, the 95 % interval of the share of
+misses."""
+
+
+def _is_in(column: str, result: CaseResult) -> bool:
+    """Whether a result counts in a column of `_COLUMNS`."""
+    case = result.case
+    if column == _FRESH:
+        return case.is_fresh
+    if case.suite == "pairs":
+        return column == ("right pairs" if case.expect else "wrong pairs")
+    return column == case.suite
+
+
+def _rates(audit: Audit) -> dict[str, Rate]:
+    """Return column -> how often the judge was wrong in its cases."""
+    rates = {}
+    for column in _COLUMNS:
+        results = [result for result in audit.results if _is_in(column, result)]
+        misses = sum(result.is_miss for result in results)
+        low, high = wilson_interval(misses, len(results))
+        rates[column] = {
+            "misses": misses,
+            "asked": len(results),
+            "low": low,
+            "high": high,
+            "unsteady": sum(result.is_unsteady for result in results),
+        }
+    return rates
+
+
+def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
+    """Return all results as JSON text.
+
+    It has each judge's `Audit` with its rates, and in its results the cases with their programs.
+    """
+    record = {
+        "microcoder": microcoder.__version__,
+        "data_version": DATA_VERSION,
+        "seed": plan.seed,
+        "most": plan.most,
+        "machine": plan.machine,
+        "cases": len(plan.cases),
+        "judges": [{**asdict(audit), "rates": _rates(audit)} for audit in audits],
+    }
+    return json.dumps(record, indent=1, default=sorted) + "\n"
+
+
+def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
+    """Return the page as Markdown.
+
+    It has MicroCoder's misses, all judges side by side, then the misses of each.
+    """
+    rates = []
+    versions = []
+    our_misses = []
+    their_misses = []
+    left_out = []
+    for audit in audits:
+        judged = audit.judged
+        if audit.problem:
+            left_out.append(f"- {judged.label}: left out. {audit.problem}\n")
+            continue
+        rates.append([judged.label, *map(_cell, _rates(audit).values())])
+        versions.append([judged.label, audit.about, judged.about, str(audit.num_not_asked)])
+        misses = _list_misses(audit) or "None in these cases.\n"
+        if judged.name == _OURS:
+            our_misses.append(f"## Our own misses\n\n{misses}")
+        else:
+            their_misses.append(f"## What {judged.label} got wrong\n\n{misses}")
+    most = "all cases" if plan.most is None else f"at most {plan.most} cases of each stored suite"
+    parts = [
+        "# How good are judges of programs?\n",
+        f"`microcoder audit-judge`, data version {DATA_VERSION}, seed {plan.seed}, {most}; "
+        f"{plan.machine}. Every figure is misses / asked with the 95 % Wilson interval in per "
+        "cent: fewer is better.\n",
+        *our_misses,
+        "## Side by side\n",
+        _table(["judge", *_COLUMNS.values()], rates),
+        "## Which judge is which\n",
+        _table(["judge", "version", "what was asked", "cases it cannot take"], versions),
+        *left_out,
+        *their_misses,
+    ]
+    return "\n".join(parts)
+
+
+def _list_misses(audit: Audit) -> str:
+    """Return a judge's misses, a line a column; empty if it has none."""
+    lines = []
+    for column, title in _COLUMNS.items():
+        # A fresh case is in its suite's column, too.
+        if column == _FRESH:
+            continue
+        misses = []
+        for result in audit.results:
+            if result.is_miss and _is_in(column, result):
+                misses.append(f"{_plain(result.case.title)} ({_plain(result.what)})")
+        if misses:
+            lines.append(f"- {title}, {len(misses)}: {'; '.join(misses)}\n")
+    return "".join(lines)
+
+
+def _plain(text: str) -> str:
+    """Return a text that Markdown shows as it is."""
+    return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
+
+
+def _cell(rate: Rate) -> str:
+    if not rate["asked"]:
+        return "-"
+    share = f"{100 * rate['low']:.0f}-{100 * rate['high']:.0f}"
+    return f"{rate['misses']} / {rate['asked']} ({share})"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
