@@ -45,7 +45,7 @@ from microcoder.judge.core.files import (
     write_text,
 )
 from microcoder.judge.core.machine import how_to_install
-from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.prompts import PromptBuilder
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
@@ -136,7 +136,7 @@ class Evaluation:
     questions: list[Question]
     saved: list[Sample]
     """The answers of the config's file; empty if a model generates them."""
-    ask: Asker
+    ask: PromptBuilder
     extract: Extractor
     observer: Observer
 

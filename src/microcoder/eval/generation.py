@@ -33,7 +33,7 @@ from microcoder.judge.core.extract import (
     find_bare_program,
     is_response,
 )
-from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.prompts import PromptBuilder
 from microcoder.judge.core.records import read_values
 from microcoder.judge.core.types import Program, Prompt, Turn
 from microcoder.judge.languages import check_language, known_language
@@ -68,7 +68,7 @@ def question_record(question: Question) -> dict[str, Any]:
     }
 
 
-def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
+def build_messages(question: Question, config: EvalConfig, ask: PromptBuilder) -> Messages:
     """Return the prompt of a question as a chat."""
     text = config.benchmark.prompt(question) if config.prompt.style == "published" else None
     if text is None:
@@ -78,7 +78,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
     return Prompt(question.id, text, before).as_chat()
 
 
-def build_asker(config: EvalConfig) -> Asker:
+def build_asker(config: EvalConfig) -> PromptBuilder:
     """Return the function that makes prompts of problems in an evaluation, built by the same code as in training."""
     if config.prompt.style != "published":
         return shared.build_asker(config.prompt)
