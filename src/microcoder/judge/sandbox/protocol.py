@@ -79,7 +79,7 @@ NO_RUNTIME: Mapping[str, Any] = {
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
-"""What a sandbox adds for a language's runtime if it runs none; see `find_room` in `judge/run/builds.py`."""
+"""What a sandbox adds for a language's runtime if it runs none; see `describe_runtime` in `judge/run/builds.py`."""
 
 
 class Request(NamedTuple):
