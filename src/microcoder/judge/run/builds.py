@@ -290,8 +290,10 @@ def find_header(language: Language, header: str) -> Path | None:
 
 
 def list_headers(language: Language) -> dict[str, Path | None]:
-    """Return the folder of each header that a compiler takes precompiled; None if it is not
-    made."""
+    """Return the folder of each header that a compiler takes precompiled.
+
+    It is None if the header is not made.
+    """
     compiler = language.find_compiler()
     if language.precompiled is None or compiler is None:
         return {}
@@ -405,8 +407,10 @@ def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
 
 
 def _find_loader(command: str) -> tuple[str, ...]:
-    """Return the path of an executable's dynamic loader, in a tuple that is empty for a static
-    one."""
+    """Return the path of an executable's dynamic loader, in a tuple.
+
+    It is empty for a static executable.
+    """
     with open(command, "rb") as file:
         head = file.read(_MOST_HEADERS_BYTES)
     if not head.startswith(_MAGIC_OF_64_BITS):
