@@ -7,7 +7,8 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import judging, sharing
-from microcoder.judge.run.screen import binds_constants, find_obstacle, screen
+from microcoder.judge.run.constant_modules import binds_constants
+from microcoder.judge.run.screen import find_obstacle, screen
 
 from .conftest import make_problem  # pyrefly: ignore[missing-import]
 from .forging_programs import FORGERS, PERCENTS  # pyrefly: ignore[missing-import]

@@ -46,6 +46,7 @@ class Queue:
         group = self._groups.setdefault(item.group, deque())
         self._num_waiting += 1
         if item.num_losses:
+            # To the front: somebody has waited for it the longest.
             group.appendleft(item)
             self._groups.move_to_end(item.group, last=False)
         else:
@@ -63,6 +64,7 @@ class Queue:
         item = waiting.popleft()
         self._num_waiting -= 1
         if waiting:
+            # To the end: programs of other problems come before its next one.
             self._groups.move_to_end(number)
         else:
             del self._groups[number]
@@ -145,7 +147,12 @@ class Fleet(ABC, Generic[BackendT]):
         """Arrange for a call of `_hand_out` soon, in a thread that may send."""
 
     @abstractmethod
-    def _find_end(self, backend: BackendT, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: BackendT,
+        item: Work,
+        why: str,
+    ) -> str:
         """Return why the program of a lost backend is given up; empty to queue it again."""
 
     def _put(self, items: Sequence[Work]) -> None:
@@ -175,18 +182,24 @@ class Fleet(ABC, Generic[BackendT]):
             heapq.heapify(waiting)
             while waiting and self._queue:
                 _, _, backend = heapq.heappop(waiting)
-                if batch := self._next_batch(backend, dropped):
+                batch = self._next_batch(backend, dropped)
+                if batch:
                     backend.take(batch)
                     batches_of.setdefault(backend, []).append(batch)
                     heapq.heappush(waiting, (backend.load, next(number), backend))
                 elif len(backend.held) >= backend.most:
                     self._able.pop(backend, None)
+        # Outside of the lock: a transport may block, or come back here.
         for backend, batches in batches_of.items():
             backend.send(batches)
         for item in dropped:
             item.finish(None)
 
-    def _next_batch(self, backend: BackendT, dropped: list[Work]) -> list[Work]:
+    def _next_batch(
+        self,
+        backend: BackendT,
+        dropped: list[Work],
+    ) -> list[Work]:
         """Take the next programs for a backend from the queue; add those unwanted to `dropped`."""
         size = backend.next_batch_size(len(self._queue), len(self._backends))
         batch: list[Work] = []
@@ -202,9 +215,12 @@ class Fleet(ABC, Generic[BackendT]):
                 break
         return batch
 
-    def _take_next(self, backend: BackendT, batch: Sequence[Work]) -> Work | None:
-        """Remove and return the next program for a backend's batch; None if there is none for
-        it."""
+    def _take_next(
+        self,
+        backend: BackendT,
+        batch: Sequence[Work],
+    ) -> Work | None:
+        """Remove and return the next program for a backend's batch; None if there is none."""
         if batch:
             return self._queue.take(batch[-1].group)
         if self._queue.suspects and all(item.num_losses < 2 for item in backend.held.values()):
@@ -212,7 +228,12 @@ class Fleet(ABC, Generic[BackendT]):
             return self._queue.suspects.popleft()
         return self._queue.take(backend.latest)
 
-    def _land(self, backend: BackendT, number: int, answer: Any) -> None:
+    def _land(
+        self,
+        backend: BackendT,
+        number: int,
+        answer: Any,
+    ) -> None:
         """Answer the program of this number; ignored if the backend no longer has it."""
         with self._lock:
             item = backend.held.pop(number, None)
@@ -221,12 +242,15 @@ class Fleet(ABC, Generic[BackendT]):
             if item.num_losses:
                 answer = self._note_losses(answer)
             self._able[backend] = None
+        # It may take another program now.
         self._wake()
         item.finish(answer)
 
     def _note_losses(self, answer: Any) -> Any:
-        """Return the answer on a program that an earlier backend was lost with; some transports
-        mark it."""
+        """Return the answer on a program that an earlier backend was lost with.
+
+        Some transports mark it.
+        """
         return answer
 
     def _lose(
@@ -253,23 +277,30 @@ class Fleet(ABC, Generic[BackendT]):
             # In the order in which they were given: the first goes in front of all.
             for item in reversed(lost):
                 del backend.held[item.number]
+                end = ""
                 if is_counted:
                     item.num_losses += 1
                     item.lost_since = item.lost_since or time.monotonic()
+                    end = self._find_end(backend, item, why)
                 if not item.is_wanted():
                     ended.append((item, None))
-                elif is_counted and (end := self._find_end(backend, item, why)):
+                elif end:
                     ended.append((item, item.fault(end)))
                 else:
                     self._num_again += 1
                     self._queue.add(item)
+            # One that only failed a request is still there.
             if backend.workers:
                 self._able[backend] = None
         for item, answer in ended:
             item.finish(answer)
         self._wake()
 
-    def _answer(self, answer: Callable[[Work], None], *backends: BackendT) -> None:
+    def _answer(
+        self,
+        answer: Callable[[Work], None],
+        *backends: BackendT,
+    ) -> None:
         """Call `answer` for each program that waits, or that these backends have.
 
         Nobody will judge them.

@@ -1,5 +1,4 @@
-"""Client of judges over HTTP, which sends again what failed by overload, restart or a lost
-connection.
+"""Client of judges over HTTP, which sends again what overload or a lost connection cost.
 
 Each service gets as many programs as it has workers, and some to wait there; its verdicts come back
 one by one.
@@ -149,7 +148,14 @@ class _Service(Backend):
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
             return 0
         # Not one by one if many wait and many run.
-        wanted = max(1, min(_MOST_BATCH, self.most // 4, -(-num_waiting // num_backends)))
+        wanted = max(
+            1,
+            min(
+                _MOST_BATCH,
+                self.most // 4,
+                -(-num_waiting // num_backends),
+            ),
+        )
         return wanted if len(self.held) + wanted <= self.most else 0
 
     def take(self, batch: Sequence[Work]) -> None:
@@ -161,8 +167,11 @@ class _Service(Backend):
             self._client._begin(self._client._ask(self, batch))
 
     async def ask(self, items: Sequence[Work]) -> AsyncGenerator[Landed | Load]:
-        """Send programs in one request; yield the lines of its answer, verdicts and loads. Raises
-        Unserved."""
+        """Send programs in one request; yield the lines of its answer, verdicts and loads.
+
+        Raises:
+            Unserved: it failed, or its answer ended early.
+        """
         headers = {"Content-Type": "application/json"}
         try:
             content = write_request(items)
@@ -186,11 +195,18 @@ class _Service(Backend):
     async def request(
         self, method: str, path: str, **options: Any
     ) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield its answer, to be read within the block; raises Unserved if it
-        fails."""
+        """Send a request and yield its answer, to be read within the block.
+
+        Raises:
+            Unserved: it failed.
+        """
         was_taken = False
         try:
-            async with self._client._http.stream(method, self.url + path, **options) as answer:
+            async with self._client._http.stream(
+                method,
+                self.url + path,
+                **options,
+            ) as answer:
                 if not answer.is_success:
                     await answer.aread()
                     raise _refusal_of(answer)
@@ -320,15 +336,18 @@ class JudgeClient(RemoteJudge[_Service]):
         return "; ".join(f"{service.url}: {service.trouble}" for service in self._backends.values())
 
     def _hand_out(self) -> None:
-        """Ask unavailable services for their `/v1/about` in the background, and give programs to
-        the others."""
+        """Give programs to services; ask unavailable ones for their `/v1/about` meanwhile."""
         for service in self._backends.values():
             if self._queue and not service.workers and service.rests_until <= time.monotonic():
                 service.rests_until = float("inf")
                 self._begin(self._find(service))
         super()._hand_out()
 
-    async def _ask(self, service: _Service, batch: Sequence[Work]) -> None:
+    async def _ask(
+        self,
+        service: _Service,
+        batch: Sequence[Work],
+    ) -> None:
         """Send a batch to a service, and hand out more programs when its request has ended."""
         try:
             await self._ask_part(service, batch)
@@ -336,7 +355,11 @@ class JudgeClient(RemoteJudge[_Service]):
             service.num_requests -= 1
             self._hand_out()
 
-    async def _ask_part(self, service: _Service, items: Sequence[Work]) -> None:
+    async def _ask_part(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+    ) -> None:
         """Send programs in one request, or in several if it is refused.
 
         Those without a verdict are queued again.
@@ -362,7 +385,12 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._note_refusal(service, left, refused)
         self._lose(service, "", items, is_counted=False)
 
-    def _note_line(self, service: _Service, items: Sequence[Work], line: Landed | Load) -> None:
+    def _note_line(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+        line: Landed | Load,
+    ) -> None:
         if isinstance(line, Load):
             # Programs of other clients are judged before ours.
             if line.queued < service.queued:
@@ -376,9 +404,13 @@ class JudgeClient(RemoteJudge[_Service]):
             service.num_failures = 0
             self._land(service, items[line.index].number, line.verdict)
 
-    def _note_refusal(self, service: _Service, items: Sequence[Work], refused: Unserved) -> None:
-        """Queue the programs of a failed request again, or answer them with its error if that is
-        final."""
+    def _note_refusal(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+        refused: Unserved,
+    ) -> None:
+        """Queue the programs of a failed request again, or answer them if its error is final."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
@@ -391,7 +423,12 @@ class JudgeClient(RemoteJudge[_Service]):
         is_counted = refused.was_taken or refused.status in _LOST
         self._lose(service, service.trouble, items, is_counted=is_counted)
 
-    def _find_end(self, backend: _Service, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: _Service,
+        item: Work,
+        why: str,
+    ) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
         return f"{backend.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
@@ -441,8 +478,12 @@ class JudgeClient(RemoteJudge[_Service]):
             self._answer(lambda item, error=error: item.finish(error), *self._backends.values())
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
-        """Return a service's `/v1/about`, once it passed the check; raises Unserved or
-        ConfigError."""
+        """Return a service's `/v1/about`, once it passed the check.
+
+        Raises:
+            Unserved: it was not reached.
+            ConfigError: it is not a judge that may be used.
+        """
         try:
             async with service.request("GET", "/v1/about") as answer:
                 text = await answer.aread()
@@ -487,8 +528,7 @@ class JudgeClient(RemoteJudge[_Service]):
 
 
 def _note_missing(services: Sequence[_Service], answers: Sequence[object]) -> list[_Service]:
-    """Return the services that were not reached; raise any other error that is among the
-    answers."""
+    """Return the services that were not reached; raise any other error among the answers."""
     missing = []
     for service, answer in zip(services, answers, strict=True):
         if isinstance(answer, Unserved):

@@ -106,6 +106,7 @@ class BaseJudge(ABC):
             EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge
                 is reached, or this one is closed.
         """
+        # A text is a sequence as well, and a program alone is none.
         if isinstance(programs, (str, Program)) or isinstance(problems, Problem):
             raise DataError(
                 "programs and problems are lists, also of one: judge([Program(code)], [problem])"
@@ -123,34 +124,47 @@ class BaseJudge(ABC):
         try:
             for number, future in enumerate(futures):
                 future.add_done_callback(lambda _, number=number: ready.put(number))
+            # In the order in which they come, so that a caller may write each down at once.
             for _ in futures:
                 index = ready.get()
                 verdict = futures[index].result()
                 if on_verdict is not None:
                     on_verdict(index, verdict)
         finally:
+            # Also if a callback raises: nobody waits for the others then.
             for future in futures:
                 future.cancel()
         return [future.result() for future in futures]
 
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
+    def submit(
+        self,
+        program: Program,
+        problem: Problem,
+    ) -> Future[Verdict]:
         """Judge one program in the background; raises like `judge`.
 
         A program whose future is cancelled is dropped if queued; if it runs, it may stop after its
         current test.
         """
-        (future,) = self._begin_all([program], [self._prepare(program, problem, "the program")])
+        (future,) = self._begin_all(
+            [program],
+            [self._prepare(program, problem, "the program")],
+        )
         return future
 
     @abstractmethod
-    def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> Any:
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(
         self, programs: Sequence[Program], prepared: Sequence[Any]
     ) -> list[Future[Verdict]]:
-        """Begin programs, each with what `_prepare` returned; return the futures of their
-        verdicts."""
+        """Begin programs, each with what `_prepare` returned; return their verdicts' futures."""
         pairs = zip(programs, prepared, strict=True)
         works = [Work(program, problem) for program, problem in pairs]
         futures = [work.waiting[0] for work in works]
@@ -180,11 +194,16 @@ class BaseJudge(ABC):
                     self._in_flight[key] = work
                     new.append(work)
                 future.add_done_callback(partial(self._withdraw_cancelled, begun))
+        # Outside of the lock: the futures' callbacks run here.
         for work, verdict in known:
             answer_all(work, verdict)
         self._put(new)
 
-    def _withdraw_cancelled(self, work: Work, future: Future[Any]) -> None:
+    def _withdraw_cancelled(
+        self,
+        work: Work,
+        future: Future[Any],
+    ) -> None:
         """Withdraw work if this future of it was cancelled."""
         if future.cancelled():
             self._withdraw(work)
@@ -197,7 +216,12 @@ class BaseJudge(ABC):
     def _withdraw(self, work: Work) -> None:
         """Handle that a future of this work was cancelled; others may still wait for its answer."""
 
-    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
+    def _finish(
+        self,
+        key: Any,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
         """Cache a verdict and answer all waiting callers.
 
         The answer is None if the work was abandoned because no caller seemed to wait.
@@ -222,9 +246,11 @@ class BaseJudge(ABC):
         counts.judged += 1
         counts.faults += not verdict.is_scorable
         counts.checker_crashes += verdict.is_checker_crash
+        # A verdict on a broken machine is not kept: the next attempt may succeed.
         if verdict.is_scorable:
             self._cache.add(key, verdict)
             self._cache.trim()
+        # A broken checker is the problem's matter, and closing is no fault.
         elif not (verdict.is_checker_fault or self._is_closed):
             _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
 
@@ -253,8 +279,10 @@ class BaseJudge(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """End workers, or connections; called once, since their descriptors may be reused
-        afterwards."""
+        """End workers, or connections.
+
+        This is called once, since their descriptors may be reused afterwards.
+        """
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -267,7 +295,11 @@ class Judge(BaseJudge):
     Of a batch, programs of problems that took longest so far start first.
     """
 
-    def __init__(self, options: JudgeOptions | None = None, **keys: Any) -> None:
+    def __init__(
+        self,
+        options: JudgeOptions | None = None,
+        **keys: Any,
+    ) -> None:
         """Start the first sandbox, so that missing isolation raises before any program runs.
 
         Args:
@@ -357,11 +389,17 @@ class Judge(BaseJudge):
     def _end(self) -> None:
         self._pool.close()
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> PreparedProblem:
         self._check_open()
         check_language(program, problem, what)
         language = language_of(problem)
-        if trouble := language.find_problem():
+        trouble = language.find_problem()
+        if trouble:
             raise EvaluatorFault(trouble)
         return self._problem_cache.find(problem)
 
@@ -371,10 +409,16 @@ class Judge(BaseJudge):
             self._pool.put(work)
 
     def _withdraw(self, work: Work) -> None:
+        # Only if no other caller waits for the same verdict.
         if work.waiting and not work.is_wanted():
             self._pool.withdraw(work)
 
-    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
+    def _finish(
+        self,
+        key: Any,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
         if isinstance(answer, Verdict) and work.problem is not None:
             work.problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
         super()._finish(key, work, answer)

@@ -62,6 +62,7 @@ class Channel:
 
     def send(self, *message: object) -> None:
         """Send a message; if the other side is gone, the receiving thread notices."""
+        # Before the lock is taken: long tests take a while.
         packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._lock, contextlib.suppress(OSError):
             self._connection.send_bytes(packed)
@@ -94,7 +95,8 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     judge = Channel(descriptor)
     try:
-        if (message := judge.receive()) is not None:
+        message = judge.receive()
+        if message is not None:
             JudgeProcess(judge, lock_files, *message).serve()
     except SystemExit:
         pass
@@ -148,8 +150,7 @@ class JudgeProcess:
             self._workers.close()
 
     def _measure(self) -> tuple[object, ...]:
-        """Return isolation, time scale and calibration of this machine; nothing if they are
-        known."""
+        """Return isolation, time scale and calibration of this machine; nothing if known."""
         if self._workers.calibration.best:
             return ()
         isolation, time_scale = self._workers.open()
@@ -179,21 +180,33 @@ class JudgeProcess:
                 checker_seconds=self._options.checker_seconds,
             )
         prepared = None if known is None else self._problems[known]
-        work = Work(program, prepared, invocation, end=self._end, number=number)
+        work = Work(
+            program,
+            prepared,
+            invocation,
+            end=self._end,
+            number=number,
+        )
         self._wanted[number] = work
         self._workers.put(work)
 
     def give_up(self, number: int) -> None:
         """Stop work after its current test, if it has not ended."""
-        if (work := self._wanted.get(number)) is not None:
+        work = self._wanted.get(number)
+        if work is not None:
             work.waiting[0].cancel()
 
     def forget(self, number: int) -> None:
         """Drop a problem; it is sent again if another program needs it."""
         del self._problems[number]
 
-    def _end(self, work: Work, answer: Answer | None) -> None:
+    def _end(
+        self,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
         del self._wanted[work.number]
+        # Counts go with each answer, so that few are lost with a process.
         if not self._is_ending:
             self._judge.send("done", work.number, answer, self._workers.counts)
 
@@ -219,9 +232,16 @@ class _Process(Backend):
     channel: Channel
     """Set when the process starts; messages sent after its end are dropped."""
 
-    def __init__(self, pool: Processes, name: str, size: int) -> None:
-        """Start the process from a thread that outlives it: the kernel kills it when that thread
-        ends."""
+    def __init__(
+        self,
+        pool: Processes,
+        name: str,
+        size: int,
+    ) -> None:
+        """Start the process from a thread that outlives it.
+
+        The kernel kills it when that thread ends.
+        """
         super().__init__()
         self.name = name
         self.size = size
@@ -231,7 +251,11 @@ class _Process(Backend):
         self._pool = pool
         self._sent: LruCache[bool] = LruCache(_MOST_PROBLEMS, _MOST_PROBLEM_BYTES)
         self._sending = threading.Lock()
-        self._thread = threading.Thread(target=self._tend, name="judge-process", daemon=True)
+        self._thread = threading.Thread(
+            target=self._tend,
+            name="judge-process",
+            daemon=True,
+        )
         self._thread.start()
 
     def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
@@ -255,13 +279,21 @@ class _Process(Backend):
             if self._sent.find(number) is None:
                 self._sent.add(number, True, item.problem.num_bytes)
                 problem = item.problem.problem
-        self.channel.send("begin", item.number, item.program, number, problem, item.invocation)
+        self.channel.send(
+            "begin",
+            item.number,
+            item.program,
+            number,
+            problem,
+            item.invocation,
+        )
         for forgotten in self._sent.trim():
             self.channel.send("forget", forgotten)
 
     def end(self, latest: float) -> None:
         """Wait for the process to end, until `latest` (`time.monotonic`), then kill it."""
         self._thread.join(max(0.0, latest - time.monotonic()))
+        # It has had its time.
         if self._thread.is_alive() and self.process is not None:
             self.process.kill()
             self._thread.join(_CLOSE_SECONDS)
@@ -272,11 +304,13 @@ class _Process(Backend):
         try:
             ours, theirs = socket.socketpair()
             self.channel = Channel(ours.detach())
+            # Closed here once the process has it: its end then closes the socket.
             with theirs:
                 self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
             return
+        # The pool was closed while this one started, and did not see its process.
         if self._pool.is_closed:
             self.process.kill()
         self.channel.send(self.size, self._pool.options, self._pool.calibration)
@@ -295,7 +329,12 @@ class _Process(Backend):
 class Processes(Fleet[_Process]):
     """A pool of judge processes."""
 
-    def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
+    def __init__(
+        self,
+        num_processes: int,
+        num_workers: int,
+        options: JudgeOptions,
+    ) -> None:
         """Spread `num_workers` evenly over `num_processes`; none is started yet."""
         super().__init__()
         self.options = options
@@ -374,7 +413,12 @@ class Processes(Fleet[_Process]):
         for file in self.lock_files:
             os.close(file)
 
-    def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
+    def note(
+        self,
+        member: _Process,
+        kind: str,
+        *content: Any,
+    ) -> Exception | None:
         """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
             case "done", (int(number), answer, Statistics() as counts):
@@ -385,21 +429,29 @@ class Processes(Fleet[_Process]):
                     isolation, scale, self.calibration = content
                     self.options = self.options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
+                # Failures count in a row.
                 self._num_failed_starts = 0
                 self._open(member, member.size)
             case "failed", (Exception() as error,):
                 return error
         return None
 
-    def note_end(self, member: _Process, failure: Exception | None) -> None:
-        """Queue the programs of an ended process again, once; it may have ended before it was
-        ready."""
+    def note_end(
+        self,
+        member: _Process,
+        failure: Exception | None,
+    ) -> None:
+        """Queue the programs of an ended process again, once.
+
+        It may have ended before it was ready.
+        """
         with self._lock:
             was_ready = member.workers > 0
             member.workers = 0
             del self._backends[member.name]
             self._able.pop(member, None)
             self._idle[member.name] = member.size
+            # What it did is not lost with it.
             self._past_counts = sum_counts([self._past_counts, member.counts])
             if self.is_closed:
                 return
@@ -414,7 +466,12 @@ class Processes(Fleet[_Process]):
         else:
             self._lose(member, "the judge process ended twice while this was judged")
 
-    def _find_end(self, backend: _Process, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: _Process,
+        item: Work,
+        why: str,
+    ) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:
@@ -425,12 +482,16 @@ class Processes(Fleet[_Process]):
         with self._lock:
             if self.is_closed or not self._queue or self._start_another():
                 return
+        # Nothing runs and nothing starts: these programs would wait for ever.
         why = f"no judge process starts: {self._start_failure}"
         self._answer(lambda item: item.finish(item.fault(why)))
 
     def _start_another(self) -> bool:
-        """Start a process if those that start have too few workers; return whether any starts or
-        runs."""
+        """Start a process if those that start have too few workers.
+
+        Returns:
+            Whether any starts or runs.
+        """
         num_starting = sum(member.size for member in self._backends.values() if not member.workers)
         has_failed = self._num_failed_starts >= _MOST_FAILED_STARTS
         rests = has_failed and time.monotonic() < self._rests_until
@@ -448,6 +509,7 @@ def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
 
     Ctrl-C in a terminal does not reach it, since it has a process group of its own.
     """
+    # An empty entry means the working folder, which may be another one there.
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],

@@ -109,7 +109,11 @@ class NodeJudge:
             forgotten: numbers of problems that are not needed any more.
         """
         try:
-            self._problems |= zip(problems, ray.get(list(problems.values())), strict=True)
+            self._problems |= zip(
+                problems,
+                ray.get(list(problems.values())),
+                strict=True,
+            )
         except RayError as error:
             # Nobody waits for this call: `collect` says that what was given is lost.
             self._landed.put(error)
@@ -124,7 +128,11 @@ class NodeJudge:
         for known in forgotten:
             del self._problems[known]
 
-    def _land(self, number: int, future: Future[Verdict]) -> None:
+    def _land(
+        self,
+        number: int,
+        future: Future[Verdict],
+    ) -> None:
         self._landed.put((number, future.result()))
 
     @ray.method(concurrency_group="collect")
@@ -170,7 +178,12 @@ class RayJudge(RemoteJudge[_Node]):
     """Judges on all nodes of the Ray cluster that this process is connected to; use it as a context
     manager."""
 
-    def __init__(self, *, processors_per_worker: float = 1.0, **options: Any) -> None:
+    def __init__(
+        self,
+        *,
+        processors_per_worker: float = 1.0,
+        **options: Any,
+    ) -> None:
         """Start an actor on each node, and wait for the first.
 
         Args:
@@ -228,6 +241,7 @@ class RayJudge(RemoteJudge[_Node]):
                 self._start_nodes()
                 if self.nodes or not self._queue:
                     able = time.monotonic()
+                # Nobody has judged for too long.
                 elif time.monotonic() - able > _START_SECONDS:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}"
                     why = why.rstrip()
@@ -242,8 +256,7 @@ class RayJudge(RemoteJudge[_Node]):
             self._fail(error)
 
     def _fail(self, error: Exception) -> None:
-        """Answer every program with a fault and close, since the cluster has ended or refuses
-        work."""
+        """Answer every program with a fault and close: the cluster has ended or refuses work."""
         _LOG.error("judging on Ray ended", exc_info=error)
         with self._lock:
             self._is_closed = True
@@ -261,6 +274,7 @@ class RayJudge(RemoteJudge[_Node]):
                 for number, verdict in await node.handle.collect.remote():
                     self._land(node, number, verdict)
         except RayError as error:
+            # It was dropped already.
             if self._backends.get(node.name) is not node:
                 return
             if node.workers:
@@ -298,7 +312,12 @@ class RayJudge(RemoteJudge[_Node]):
             with suppress(RayError, ValueError, RuntimeError):
                 ray.kill(node.handle)
 
-    def _find_end(self, backend: _Node, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: _Node,
+        item: Work,
+        why: str,
+    ) -> str:
         if item.num_losses <= _MOST_LOSSES:
             return ""
         return f"lost {item.num_losses} times with its node: {why}"

@@ -118,8 +118,10 @@ def strip_problem(problem: Problem) -> NumberedProblem:
 
 
 class RemoteJudge(Fleet[BackendT], BaseJudge):
-    """Client side of remote judges: an event loop in its own thread sends the programs;
-    thread-safe."""
+    """Client side of remote judges, thread-safe.
+
+    An event loop in its own thread sends the programs.
+    """
 
     def __init__(
         self,
@@ -138,16 +140,23 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
+        # A thread of its own: callers may have a loop, or none.
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=type(self).__name__, daemon=True
         )
         self._thread.start()
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> NumberedProblem:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> NumberedProblem:
         check_language(program, problem, what)
         return self._problem_cache.find(problem)
 
     def _put(self, items: Sequence[Work]) -> None:
+        # Programs of one problem go together, as it is sent once.
         for item in items:
             item.group = item.problem.number
         super()._put(items)
@@ -160,6 +169,7 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         """
 
     def _end(self) -> None:
+        # The tasks first, which need the loop to end.
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
@@ -168,6 +178,7 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
     def _note_losses(self, answer: Answer) -> Answer:
         if not isinstance(answer, Verdict):
             return answer
+        # It may have run twice, and whoever scores it is told.
         return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 
     def _wake(self) -> None:

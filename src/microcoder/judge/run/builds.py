@@ -96,19 +96,26 @@ class Builds:
         seconds = (self._options.build_seconds or language.build_seconds) * self.time_scale
         return language.model_copy(update={"build_seconds": seconds})
 
-    def get(self, language: Language, code: str, build: Callable[[], Build]) -> Build:
+    def get(
+        self,
+        language: Language,
+        code: str,
+        build: Callable[[], Build],
+    ) -> Build:
         """Return a build, made on first use.
 
         An exception is raised to the first caller only; others try again.
         """
         key = (language.name, language.version, code)
         with self._lock:
+            # The map is weak: a lock is there for as long as somebody holds it or waits for it.
             one_at_a_time = self._running.setdefault(key, threading.Lock())
         with one_at_a_time:
             with self._lock:
                 known = self._builds.find(key)
             if known is not None:
                 return known
+            # Without the lock: others may look for builds meanwhile.
             with self._slots:
                 made = build()
             with self._lock:
@@ -140,7 +147,14 @@ class Builds:
             # Until it is there it counts as settled that there is none.
             self._settled[key] = ""
         try:
-            self._settled[key] = str(make_header(language, header, self._options, waits=False))
+            self._settled[key] = str(
+                make_header(
+                    language,
+                    header,
+                    self._options,
+                    waits=False,
+                )
+            )
         except BlockingIOError:
             # Made by another process, so that the next program may find it.
             del self._settled[key]
@@ -158,7 +172,12 @@ def require_compiler(language: Language) -> str:
     return compiler
 
 
-def build_program(sandbox: Sandbox, language: Language, code: str, headers: str = "") -> Build:
+def build_program(
+    sandbox: Sandbox,
+    language: Language,
+    code: str,
+    headers: str = "",
+) -> Build:
     """Build a program.
 
     The compiler's complaint about the program's own text is the same with the header as without.
@@ -208,9 +227,16 @@ def run_compiler(
         output_bytes=max_bytes,
     )
     files = {language.source_file: code.encode("utf-8", "surrogatepass")}
-    task = TestTask(sandbox.nothing, sandbox.nothing, b"", files, {"command": command})
+    task = TestTask(
+        sandbox.nothing,
+        sandbox.nothing,
+        b"",
+        files,
+        {"command": command},
+    )
     run = sandbox.run(task, limits)
     result = run.result
+    # CPU time was left: the machine is at fault, not the program.
     if result.expired == WALL_EXPIRED:
         wall_seconds = result.wall_us / 1e6
         raise SandboxDied(
@@ -219,6 +245,7 @@ def run_compiler(
     if result.expired == CPU_EXPIRED:
         return Build(b"", _OUT_OF_TIME.format(seconds=language.build_seconds))
     if result.exit_code or result.signal or not run.wire:
+        # A disk that is full fails a build whatever its source is.
         if is_disk_full(OSError(run.stderr)):
             sandbox.check_disk_space()
         return Build(b"", _first_error(run))
@@ -228,6 +255,7 @@ def run_compiler(
 def _first_error(run: Run) -> str:
     """Return the first error in what a compiler said, else its last line, or how it ended."""
     lines = [line.strip() for line in run.stderr.splitlines() if line.strip()]
+    # Warnings and notes may come before it.
     for line in lines:
         if "error" in line:
             return line
@@ -322,12 +350,23 @@ def make_header(
         path = folder / f"{header}.gch"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(made)
+        # A second include of the header in one program finds this file, which leads to the real
+        # one.
         (folder / header).write_text(f"#include_next <{header}>\n", encoding="utf-8")
 
-    return keep_folder(find_header_roots(), _digest(language, header), fill, waits=waits)
+    return keep_folder(
+        find_header_roots(),
+        _digest(language, header),
+        fill,
+        waits=waits,
+    )
 
 
-def _precompile(language: Language, header: str, options: JudgeOptions) -> bytes:
+def _precompile(
+    language: Language,
+    header: str,
+    options: JudgeOptions,
+) -> bytes:
     """Return a precompiled header, made in a sandbox of its own; raises EvaluatorFault."""
     command = language.precompile_command(require_compiler(language))
     source = f"#include <{header}>\n"
@@ -350,10 +389,12 @@ def _precompile(language: Language, header: str, options: JudgeOptions) -> bytes
 def _digest(language: Language, header: str) -> str:
     """Return the name of a header's folder."""
     compiler = require_compiler(language)
-    if not (version := ask_version(compiler)):
+    version = ask_version(compiler)
+    if not version:
         raise EvaluatorFault(
             f"{compiler} --version says nothing; run it, and install another compiler if it fails"
         )
+    # A compiler that was replaced, or is given other flags, needs another header.
     identity = os.path.realpath(compiler), platform.machine(), version
     content = [header, identity, language.precompile_command(compiler)]
     return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
@@ -395,13 +436,18 @@ def describe_runtime(language: Language) -> dict[str, Any]:
     }
 
 
-def load_built(language: Language, built: bytes, memory_mib: int) -> Loaded:
+def load_built(
+    language: Language,
+    built: bytes,
+    memory_mib: int,
+) -> Loaded:
     """Return a built program ready to be run: by itself, or by its language's runtime."""
     if language.runtime is None:
         source = make_memory_file(built)
         return Loaded(source, source, (BUILT_FILE,))
     runtime, command = require_runtime(language)
     started = tuple(runtime.fill(part, command, memory_mib) for part in runtime.run)
+    # The runtime is what is started; the program is a file that it reads.
     source = os.open(command, os.O_RDONLY | os.O_CLOEXEC)
     return Loaded(source, source, started, {runtime.program_file: built})
 

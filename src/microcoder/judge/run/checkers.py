@@ -66,7 +66,12 @@ class CheckerProgram:
     run: Callable[[TestTask], Run]
     """Runs a task of the checker, within the limits of checkers."""
 
-    def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+    def judge(
+        self,
+        run: Run,
+        prepared: PreparedProblem,
+        test: PreparedTest,
+    ) -> TestResult:
         """Judge a test.
 
         If the checker breaks on the output and on the problem's own answer, there is no verdict. An
@@ -84,15 +89,22 @@ class CheckerProgram:
         if isinstance(decision, Comparison):
             return verdicts.compared(run, decision)
         works = prepared.checker_works
+        # Asked once for each test: answer and checker are the same for all programs.
         if id(test) not in works:
             answer = _answer_of(test)
             works[id(test)] = isinstance(self._ask(checker, test, answer), Comparison)
+        # A checker that works on the right answer was broken by this output.
         if works[id(test)]:
             detail = f"the checker crashed on this output: it {decision}"
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
         return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{decision}")
 
-    def _ask(self, checker: Checker, test: PreparedTest, output: bytes) -> Comparison | str:
+    def _ask(
+        self,
+        checker: Checker,
+        test: PreparedTest,
+        output: bytes,
+    ) -> Comparison | str:
         """Return the checker's decision on an output, or as text how it broke."""
         answer = _answer_of(test)
         files: dict[str, bytes | None]
@@ -114,7 +126,11 @@ def _answer_of(test: PreparedTest) -> bytes:
     return str(test.expected).encode("utf-8", "surrogatepass")
 
 
-def _read(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
+def _read(
+    checker: Checker,
+    run: Run,
+    rejection: str | None,
+) -> Comparison | str:
     """Return a checker's decision, or as text how it failed.
 
     It was not compiled, crashed, took too long, or ended with another exit code.
@@ -124,6 +140,7 @@ def _read(checker: Checker, run: Run, rejection: str | None) -> Comparison | str
     ended = run.result
     words = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
+    # Before the exit code: a checker that was stopped has none of its own.
     if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
         why = "it took too long"
     elif ended.signal:

@@ -58,6 +58,7 @@ class Invocation:
             raise DataError("there is no code to run")
         if language.find_problem():
             raise EvaluatorFault(language.find_problem())
+        # No run may take longer on the clock than the longest one by its CPU time.
         longest = longest_wall_seconds(MAX_SECONDS)
         if not 0 < self.cpu_seconds <= MAX_SECONDS:
             raise DataError(
@@ -76,9 +77,9 @@ class Invocation:
         check_layout(self.files)
 
     def limits(self, time_scale: float) -> Limits:
-        """Return the run's limits on this machine, whose time limits are multiplied by
-        `time_scale`."""
+        """Return the run's limits here; its time limits are multiplied by `time_scale`."""
         language = find_language(self.program.language)
+        # Starting the language's runtime is not the program's own work.
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
         memory_mib = self.memory_limit_mib + language.startup_memory_mib
         limits = limits_for(
@@ -109,8 +110,10 @@ def check_layout(files: Mapping[str, bytes]) -> None:
                 f"{shown}: a file needs content, as bytes; its folders are made with it"
             )
         parts = name.split("/")
+        # Folders that a path needs are made with the file, and count.
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
-    if twice := folders & files.keys():
+    twice = folders & files.keys()
+    if twice:
         raise DataError(
             f"file name {min(twice)[:100]!r}: duplicate name; "
             "use each name once, for a file or a folder"
@@ -170,7 +173,11 @@ def _not_built(message: str, isolation: str) -> Execution:
     )
 
 
-def run_invocation(session: Session, invocation: Invocation, time_scale: float) -> Execution:
+def run_invocation(
+    session: Session,
+    invocation: Invocation,
+    time_scale: float,
+) -> Execution:
     """Run a program once and return what it did.
 
     A broken sandbox is a `SANDBOX_FAULT`, not an exception.
@@ -192,8 +199,13 @@ def run_invocation(session: Session, invocation: Invocation, time_scale: float) 
                 files=files,
                 has_named_streams=writes_by_name,
             )
-            kind = session.kind_of(language, code, is_large=bool(files) or writes_by_name)
+            kind = session.kind_of(
+                language,
+                code,
+                is_large=bool(files) or writes_by_name,
+            )
             run = sandboxes.run_once(kind, task, limits)
+            # Python programs are compiled in their own process, so this is known only now.
             rejection = loaded.rejection()
     except (EvaluatorFault, OSError) as error:
         return fault(str(error))

@@ -41,9 +41,11 @@ class _Rule(NamedTuple):
 
 
 _RULES = (
+    # EAGAIN, of `fork`.
     _Rule(re.compile(r"BlockingIOError: \[Errno 11\]"), _NO_PROCESSES),
     _Rule(re.compile(r".*can't start new thread"), f"a test has at most {MAX_THREADS} threads"),
     _Rule(
+        # Shared memory and semaphores are files of `/dev/shm`.
         re.compile(r"(?:FileNotFound|Permission|Import|ModuleNotFound|OS)Error\b"),
         _NO_SHARED_MEMORY,
         re.compile(r"/multiprocessing/|/concurrent/futures/process\.py|_multiprocessing"),
@@ -72,15 +74,14 @@ _RULES = (
         _NO_PROCESSES,
         re.compile(r"/subprocess\.py|in _?(?:exec|spawn)[lvpe]*\b|_execvpe"),
     ),
-    _Rule(
-        re.compile(r"PermissionError: \[Errno 13\] Permission denied: "),
-        _FOREIGN_FILE,
-    ),
+    _Rule(re.compile(r"PermissionError: \[Errno 13\] Permission denied: "), _FOREIGN_FILE),
     _Rule(
         re.compile(r"PermissionError: \[Errno 13\]"),
         f"{_NO_NETWORK}, and runs no other programs",
     ),
+    # EPERM and ENOSYS, of seccomp.
     _Rule(re.compile(r"(?:PermissionError: \[Errno 1\]|OSError: \[Errno 38\])"), _NO_CALL),
+    # EROFS: the system's files are mounted so that they can only be read.
     _Rule(re.compile(r"OSError: \[Errno 30\]"), _FOREIGN_FILE),
     _Rule(
         re.compile(
@@ -89,9 +90,12 @@ _RULES = (
         _OTHER_FILE,
     ),
     _Rule(re.compile(r".*unable to open database file"), _FOREIGN_FILE),
+    # ENOSPC and EDQUOT.
     _Rule(re.compile(r"OSError: \[Errno (?:28|122)\]"), _FULL),
+    # EMFILE.
     _Rule(re.compile(r"OSError: \[Errno 24\]"), f"a test has at most {MAX_DESCRIPTORS} open files"),
     _Rule(
+        # ENOMEM.
         re.compile(r"OSError: \[Errno 12\]"),
         "it asked for more memory at once than the limit leaves",
     ),
@@ -122,7 +126,12 @@ _MOST_MESSAGE = 150
 """Characters of a program's own words, so that the hint behind them is not cut."""
 
 
-def explain_error(stderr: str, exit_code: int, *, is_function: bool = False) -> str:
+def explain_error(
+    stderr: str,
+    exit_code: int,
+    *,
+    is_function: bool = False,
+) -> str:
     """Return what a program that ended with an exit code said, and which limit or refusal did it.
 
     Args:
@@ -154,7 +163,11 @@ def explain_signal(name: str, stderr: str) -> str:
     return f"killed by {name}: {why}" if why else f"killed by {name}"
 
 
-def explain_memory(memory_mib: float, limit_mib: int, stderr: str = "") -> str:
+def explain_memory(
+    memory_mib: float,
+    limit_mib: int,
+    stderr: str = "",
+) -> str:
     """Return how a program exceeded its memory limit.
 
     One that held less asked for too much at once.
@@ -162,6 +175,7 @@ def explain_memory(memory_mib: float, limit_mib: int, stderr: str = "") -> str:
     held = f"{memory_mib:.0f} MiB of {limit_mib} MiB"
     if memory_mib > limit_mib:
         return held
+    # One that asks for too much at once never holds it.
     words = _find_error(stderr)
     if ":" in words:
         return f"{_cut(words)} (it held {held})"
@@ -179,7 +193,12 @@ def add_packages(detail: str, packages: Iterable[str]) -> str:
     return f"{detail} (programs may import {allowed})"
 
 
-def _find_hint(words: str, stderr: str, *, is_function: bool) -> str:
+def _find_hint(
+    words: str,
+    stderr: str,
+    *,
+    is_function: bool,
+) -> str:
     """Return which limit or refusal caused an error; empty if none that we know of."""
     if words.startswith("EOFError: EOF when reading"):
         if is_function:
@@ -192,8 +211,10 @@ def _find_hint(words: str, stderr: str, *, is_function: bool) -> str:
 
 
 def _find_error(stderr: str) -> str:
-    """Return the exception that ended a program, its message in one line; empty if none is
-    reported."""
+    """Return the exception that ended a program, its message in one line.
+
+    Empty if none is reported.
+    """
     lines = [line for line in stderr.splitlines() if line.strip()]
     starts = [number for number, line in enumerate(lines) if _TRACEBACK.match(line)]
     if starts:

@@ -33,7 +33,7 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -43,11 +43,11 @@ from microcoder.judge.core.types import (
     Program,
     Repeat,
     TestResult,
-    UncountedRun,
     Verdict,
 )
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import verdicts
+from microcoder.judge.run.attempts import Attempts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.explanations import add_packages
@@ -94,82 +94,6 @@ _REJUDGED = (
 
 class Abandoned(Exception):
     """No caller waits for this verdict any more."""
-
-
-@dataclass(slots=True)
-class Attempts:
-    """A program's results of tests, in order, and its runs that do not count."""
-
-    results: list[TestResult] = field(default_factory=list)
-    """The runs that count."""
-    uncounted: list[UncountedRun] = field(default_factory=list)
-    """The runs that do not count."""
-    is_doubtful: bool = False
-    """Whether a test failed and was then accepted, in a way that the program could have caused."""
-    is_shared: bool = False
-    """Whether tests that count shared a process."""
-    is_apart: bool = False
-    """Whether the program changed the library: each further test has a process of its own."""
-    discarded: dict[int, DiscardedRun] = field(default_factory=dict)
-    """Number of a test that is to be run again -> why its earlier run does not count."""
-
-    @property
-    def next_test(self) -> int:
-        """Number of the next test, from 1."""
-        return len(self.results) + 1
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether every test so far was accepted."""
-        return all(result.verdict is Outcome.ACCEPTED for result in self.results)
-
-    def uncount(self, test: int, reason: Repeat) -> None:
-        """Note a run that does not count, of the test with this number."""
-        self.uncounted.append(UncountedRun(test, reason))
-
-    def discard(self, run: DiscardedRun, test: int | None = None) -> None:
-        """Note a run that does not count and is repeated.
-
-        Args:
-            run: why it does not count.
-            test: number of its test, by default the next one.
-        """
-        test = test or self.next_test
-        self.uncount(test, run.reason)
-        # Of several runs of a test, the one that leaves most doubt stays.
-        if test not in self.discarded or self.discarded[test].cpu_seconds < run.cpu_seconds:
-            self.discarded[test] = run
-
-    def add(self, result: TestResult) -> None:
-        """Add the next test's result.
-
-        It is doubtful if it is accepted in less CPU time than its discarded run calls for.
-        """
-        discarded = self.discarded.pop(self.next_test, None)
-        if discarded is not None and result.verdict is Outcome.ACCEPTED:
-            is_quicker = result.cpu_seconds < discarded.cpu_seconds
-            self.is_doubtful = self.is_doubtful or is_quicker
-        self.results.append(result)
-
-    def replaced_by(self, first: Attempts, second: Attempts | None) -> Attempts:
-        """Return the result of a program that was judged again; a test counts as its worse run.
-
-        Args:
-            first: the first time.
-            second: the second time; None if the first one decides.
-        """
-        uncounted = [*self.uncounted, *_rejudged(len(self.results)), *first.uncounted]
-        if second is None:
-            return Attempts(list(first.results), uncounted)
-        results = []
-        for one, other in zip(first.results, second.results, strict=False):
-            results.append(other if one.verdict is Outcome.ACCEPTED else one)
-        uncounted += [*_rejudged(len(results)), *second.uncounted]
-        return Attempts(results, uncounted)
-
-
-def _rejudged(num_tests: int) -> Iterable[UncountedRun]:
-    return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
 
 
 def _choose_probed(
@@ -231,7 +155,11 @@ class _Trial:
 class Session:
     """Judges one program at a time in sandboxes of its own: what one worker of a judge does."""
 
-    def __init__(self, sandboxes: Sandboxes | None = None, builds: Builds | None = None) -> None:
+    def __init__(
+        self,
+        sandboxes: Sandboxes | None = None,
+        builds: Builds | None = None,
+    ) -> None:
         self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
         self.record = self.sandboxes.record
@@ -257,6 +185,7 @@ class Session:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
         attempts = Attempts()
         level = ""
+        # Both are about one program.
         self.explained.clear()
         self.sandboxes.has_rerun = False
         try:
@@ -280,6 +209,7 @@ class Session:
         """Return a program ready to be judged, or the one result that decides it already."""
         problem = prepared.problem
         code = prepared.submit(answer)
+        # The checker first: without it no program of the problem can be judged.
         checking = self._prepare_checker(opened, prepared)
         if isinstance(checking, TestResult):
             return checking
@@ -310,8 +240,10 @@ class Session:
     def _prepare_checker(
         self, opened: contextlib.ExitStack, prepared: PreparedProblem
     ) -> CheckerProgram | TestResult | None:
-        """Return a problem's checker program, None if it has none, or the fault that it cannot be
-        built."""
+        """Return a problem's checker program, None if it has none.
+
+        One that cannot be built is a fault, which is returned instead.
+        """
         checker = prepared.problem.checker
         if checker.type != "program":
             return None
@@ -327,15 +259,19 @@ class Session:
     def _judge_program(
         self, trial: _Trial, is_wanted: Callable[[], bool], attempts: Attempts
     ) -> Attempts:
-        """Judge a program's tests; after a doubt judge all again, twice, with one process per
-        test."""
+        """Judge a program's tests; after a doubt judge all of them again, twice.
+
+        Then each has a process of its own.
+        """
         self._judge_tests(trial, is_wanted, attempts)
+        # Only an accepted program is probed: a guess gains nothing by a failure.
         if not attempts.is_doubtful and attempts.is_accepted:
             self._probe(trial, attempts, is_wanted)
         if not attempts.is_doubtful:
             return attempts
         self.record.anew += 1
         first = self._judge_tests(trial, is_wanted, Attempts(), is_only_attempt=True)
+        # The worse of two runs counts, so a second time would change nothing.
         if self._options.stop == "first_failure" and not first.is_accepted:
             return attempts.replaced_by(first, None)
         second = self._judge_tests(trial, is_wanted, Attempts(), is_only_attempt=True)
@@ -356,6 +292,7 @@ class Session:
         """
         tests = trial.problem.tests
         while len(attempts.results) < len(tests) and not attempts.is_doubtful:
+            # Between two tests the caller may have left.
             if not is_wanted():
                 raise Abandoned
             batch = () if is_only_attempt else self._choose_batch(trial, attempts)
@@ -369,14 +306,22 @@ class Session:
                 break
         return attempts
 
-    def _choose_batch(self, trial: _Trial, attempts: Attempts) -> Sequence[PreparedTest]:
+    def _choose_batch(
+        self,
+        trial: _Trial,
+        attempts: Attempts,
+    ) -> Sequence[PreparedTest]:
         """Return the next tests if they are to share a process; empty to run the next by itself."""
+        # A program that changed the library could tell later tests by that.
         if attempts.is_apart or not self._options.batch_tests:
             return ()
+        # Streams by name are files in the folder of one test; what was built has no module to
+        # share.
         has_named_streams = trial.reads_by_name or trial.writes_by_name
         if has_named_streams or not isinstance(trial.loaded, LoadedProgram):
             return ()
         num_done = len(attempts.results)
+        # A batch ends at its first test that is not right, and then costs more than it saves.
         if num_done and attempts.results[-1].verdict is not Outcome.ACCEPTED:
             return ()
         # A test that was lost before is not to cost those before it their process again.
@@ -395,6 +340,7 @@ class Session:
         try:
             task = trial.task(tests[0].stdin)
             run = self.sandboxes.run(trial.kind, task, trial.problem, batch)
+            # Some test was over a limit, and nobody knows which.
             if batch.is_over(run):
                 self._discard(attempts)
                 attempts.discard(DiscardedRun(Repeat.SHARED_OVER))
@@ -409,7 +355,12 @@ class Session:
         if first.verdict is Outcome.ACCEPTED:
             self._add_later(batch, run, attempts)
 
-    def _add_later(self, batch: JudgedBatch, run: Run, attempts: Attempts) -> None:
+    def _add_later(
+        self,
+        batch: JudgedBatch,
+        run: Run,
+        attempts: Attempts,
+    ) -> None:
         """Add what a batch says of the tests behind its first, which is accepted."""
         later = batch.accepted_after(run)
         for result in later:
@@ -417,6 +368,7 @@ class Session:
         if later:
             self.record.shared += 1 + len(later)
             attempts.is_shared = True
+        # What was not checked is run again as well, before the test that ended the batch.
         lost = attempts.next_test + batch.num_unchecked
         attempts.is_apart = batch.has_ended and batch.num_unchecked > 0
         for test in range(attempts.next_test, lost):
@@ -430,7 +382,12 @@ class Session:
         for discarded in self.sandboxes.discarded:
             attempts.discard(discarded)
 
-    def _note(self, result: TestResult, trial: _Trial, attempts: Attempts) -> None:
+    def _note(
+        self,
+        result: TestResult,
+        trial: _Trial,
+        attempts: Attempts,
+    ) -> None:
         """Add the next test's result, after its uncounted runs; log one wrong only where shared."""
         self._discard(attempts)
         discarded = attempts.discarded.get(attempts.next_test)
@@ -438,13 +395,19 @@ class Session:
         attempts.add(result)
         if not (is_shared_wrong and attempts.is_doubtful):
             return
+        # Logged, since only luck or a bug of ours makes such a difference.
         self.record.differences += 1
         if self.record.differences <= _MOST_LOGGED:
             number = len(attempts.results)
             why = f"test {number} was not accepted in a process that tests share, and then it was"
             _LOG.warning(_REJUDGED, why, trial.code[:2000])
 
-    def _probe(self, trial: _Trial, attempts: Attempts, is_wanted: Callable[[], bool]) -> None:
+    def _probe(
+        self,
+        trial: _Trial,
+        attempts: Attempts,
+        is_wanted: Callable[[], bool],
+    ) -> None:
         """Run some tests of an accepted program again, each alone; doubt it if one fails."""
         # Alone, a program may name what shows an address.
         may_tell = isinstance(trial.loaded, LoadedProgram)
@@ -452,7 +415,12 @@ class Session:
             is_function = trial.problem.problem.fn_name is not None
             may_tell = screen(trial.code, is_function=is_function).may_tell
         tests = trial.problem.tests
-        probed = _choose_probed(trial.code, tests, may_tell=may_tell, is_shared=attempts.is_shared)
+        probed = _choose_probed(
+            trial.code,
+            tests,
+            may_tell=may_tell,
+            is_shared=attempts.is_shared,
+        )
         self.record.probed += bool(probed)
         for index in probed:
             if not is_wanted():
@@ -461,6 +429,7 @@ class Session:
             result = self._judge_test(trial, tests[index])
             for discarded in self.sandboxes.discarded:
                 attempts.uncount(number, discarded.reason)
+            # A fault of the machine says nothing about the program.
             if result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT):
                 attempts.uncount(number, Repeat.PROBE)
                 continue
@@ -483,7 +452,13 @@ class Session:
         except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
-    def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
+    def _judge_run(
+        self,
+        trial: _Trial,
+        run: Run,
+        test: PreparedTest,
+    ) -> TestResult:
+        # Compiled in the program's own process, so this is known only after its run.
         rejection = trial.loaded.rejection()
         if rejection is not None:
             return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
@@ -526,6 +501,7 @@ class Session:
         if not language.is_built:
             self._check_imports(language, (code, answer), is_function=is_function)
             return opened.enter_context(contextlib.closing(LoadedProgram(code)))
+        # Kept, so that its tests and equal programs are built once.
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
             return build.message
@@ -535,13 +511,14 @@ class Session:
     def _check_imports(
         self, language: Language, sources: Iterable[str], *, is_function: bool
     ) -> None:
-        """Raise EvaluatorFault if there is no interpreter, or a promised package is not
-        installed."""
-        if trouble := language.find_problem():
+        """Raise EvaluatorFault if an interpreter, or a promised package, is not installed."""
+        trouble = language.find_problem()
+        if trouble:
             raise EvaluatorFault(trouble)
         packages = self.sandboxes.packages
         for source in sources:
-            if problem := packages.find_problem(source, is_function=is_function):
+            problem = packages.find_problem(source, is_function=is_function)
+            if problem:
                 self.record.missing_packages += 1
                 raise EvaluatorFault(problem)
 
@@ -554,7 +531,13 @@ class Session:
                 kind, lambda sandbox: build_program(sandbox, limited, code, headers)
             )
 
-    def kind_of(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
+    def kind_of(
+        self,
+        language: Language,
+        code: str,
+        *,
+        is_large: bool,
+    ) -> SandboxKind:
         """Return the kind of sandbox for a program; `is_large`: it gets files, or names streams."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")

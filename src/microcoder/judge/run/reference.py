@@ -1,8 +1,8 @@
 """The reference judge: the definition of a verdict in one file, without optimisations.
 
-The fast judge must agree with it. A program is judged by its tests in order, each in a process of its
-own inside a sandbox that no other program sees. Nothing is cached, shared or run again. A test's
-outcome is that of the first row that applies:
+The fast judge must agree with it. A program is judged by its tests in order, each in a process of
+its own inside a sandbox that no other program sees. Nothing is cached, shared or run again. A
+test's outcome is that of the first row that applies:
 
 | seen                                                             | outcome         |
 |------------------------------------------------------------------|-----------------|
@@ -181,7 +181,8 @@ def _is_last(result: TestResult, stop: StopRule) -> bool:
 def _judge_tests(
     opened: contextlib.ExitStack, answer: str, problem: Problem, machine: _Machine
 ) -> Iterator[TestResult]:
-    """Yield the result of each test, in order, or the one result of a program that cannot be run."""
+    """Yield the result of each test, in order; or one result, if the program cannot be run."""
+    # The checker first: without it no test can be judged.
     checking = None
     if problem.checker.type == "program":
         checking = _load(opened, _describe_checker(problem.checker, machine), machine)
@@ -189,6 +190,7 @@ def _judge_tests(
             fault = f"{CHECKER_FAULT}was not built: {checking}"
             yield _without_run(Outcome.SANDBOX_FAULT, fault)
             return
+    # A harness compiles its answer at run time, where nobody tells that error from others.
     if problem.harness is not None and try_parse(answer) is None:
         yield _without_run(Outcome.COMPILE_ERROR, "SyntaxError")
         return
@@ -227,6 +229,7 @@ def _describe_program(answer: str, problem: Problem, machine: _Machine) -> _Sour
         fn_name = ""
     seconds = (problem.time_limit_seconds + language.startup_seconds) * machine.time_scale
     memory_mib = problem.memory_limit_mib + language.startup_memory_mib
+    # Twice what is expected may be written, so that a longer output is wrong and not an excess.
     longest = max(len(test.output.encode("utf-8", "surrogatepass")) for test in problem.tests)
     limits = Limits(
         cpu_seconds=seconds,
@@ -246,11 +249,13 @@ def _load(opened: contextlib.ExitStack, source: _Source, machine: _Machine) -> _
     Raises:
         EvaluatorFault: there is no compiler or interpreter, or a package is missing.
     """
-    if trouble := source.language.find_problem():
+    trouble = source.language.find_problem()
+    if trouble:
         raise EvaluatorFault(trouble)
     ready = _build(source, machine) if source.language.is_built else _interpret(source, machine)
     if isinstance(ready, str):
         return ready
+    # Closed in reverse: the sandbox ends before what it runs is freed.
     opened.enter_context(contextlib.closing(ready.loaded))
     opened.enter_context(contextlib.closing(ready.sandbox))
     ready.sandbox.isolation.require(unsafe=False)
@@ -261,7 +266,8 @@ def _interpret(source: _Source, machine: _Machine) -> _Ready:
     """Return a Python program that is loaded as it is."""
     packages = machine.packages
     for text in (source.code, source.answer):
-        if missing := packages.find_problem(text, is_function=bool(source.fn_name)):
+        missing = packages.find_problem(text, is_function=bool(source.fn_name))
+        if missing:
             raise EvaluatorFault(missing)
     preload = packages.profile.preload_for(source.code) if packages.folder else ()
     sandbox = Sandbox(packages=packages.folder, preload=preload, scratch_mib=source.scratch_mib)
@@ -273,6 +279,7 @@ def _build(source: _Source, machine: _Machine) -> _Ready | str:
     language = source.language
     build_seconds = language.build_seconds * machine.time_scale
     limited = language.model_copy(update={"build_seconds": build_seconds})
+    # In a sandbox of its own: compilers read files that programs must not see.
     compiling = Sandbox(toolchain=language.find_readable(), scratch_mib=LARGE_SCRATCH_MIB)
     with contextlib.closing(compiling):
         command = limited.build_command(require_compiler(language))
@@ -305,9 +312,11 @@ def _judge_run(
     ready: _Ready, run: Run, problem: Problem, number: int, checking: _Ready | None
 ) -> TestResult:
     """Return the result of the test with this number, from 1, by its run."""
-    if rejection := ready.loaded.rejection():
+    rejection = ready.loaded.rejection()
+    if rejection:
         return _result(run, Outcome.COMPILE_ERROR, rejection)
-    if failure := _find_failure(run, ready.source):
+    failure = _find_failure(run, ready.source)
+    if failure:
         return _result(run, *failure)
     if ready.source.fn_name:
         return _judge_value(run, problem, number, checking)
@@ -325,6 +334,7 @@ def _find_failure(run: Run, source: _Source) -> tuple[Outcome, str] | None:
     """
     ended = run.result
     limits = source.limits
+    # In the order of the table above.
     if _writes_too_much(run, limits):
         limit_mib = limits.output_bytes >> 20
         return (
@@ -385,6 +395,7 @@ def _judge_value(run: Run, problem: Problem, number: int, checking: _Ready | Non
     test = problem.tests[number - 1]
     if not run.wire:
         return _result(run, Outcome.RUNTIME_ERROR, "the program ended before its function returned")
+    # A huge value is wrong unread: to rebuild it takes longer than a test.
     expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
     if len(run.wire) > _VALUE_BYTES + _MOST_TIMES_LONGER * expected_bytes:
         return _result(run, Outcome.WRONG_ANSWER, f"the returned value takes {len(run.wire)} bytes")
@@ -409,6 +420,7 @@ def _ask(checking: _Ready, run: Run, output: bytes, problem: Problem, number: in
     decision = _run_checker(checking, problem.checker, stdin, output, answer)
     if isinstance(decision, Comparison):
         return _compared(run, decision)
+    # Who breaks a checker that works must not gain by it.
     on_answer = _run_checker(checking, problem.checker, stdin, answer, answer)
     if isinstance(on_answer, Comparison):
         detail = f"the checker crashed on this output: it {decision}"
@@ -439,12 +451,14 @@ def _run_checker(
         files = {"input": stdin, "answer": answer, "feedback/": None}
         right = (42,)
         wrong = (43,)
+    # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
     task = checking.loaded.task(
         checker_stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0
     )
     run = checking.sandbox.run(task, checking.source.limits)
     words = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
-    if rejection := checking.loaded.rejection():
+    rejection = checking.loaded.rejection()
+    if rejection:
         return f"does not compile: {rejection}"
     code = run.result.exit_code
     # Python's exit code after an exception must not read as "wrong".

@@ -1,5 +1,4 @@
-"""One worker's sandboxes: a plain one, and others once they are asked for, such as one that
-compiles.
+"""One worker's sandboxes: a plain one, and others on demand, such as one that compiles.
 
 The CPU time of tests that run in them is corrected for neighbours (other load on the machine), and
 a run that is inconclusive is repeated.
@@ -94,9 +93,14 @@ class Sandboxes:
         self.discarded: list[DiscardedRun] = []
         """Runs of the latest test that do not count."""
 
-    def use(self, kind: SandboxKind, action: Callable[[Sandbox], T], *, is_last: bool = False) -> T:
-        """Return `action(sandbox)`, tried once more with a fresh sandbox after SandboxDied or
-        OSError.
+    def use(
+        self,
+        kind: SandboxKind,
+        action: Callable[[Sandbox], T],
+        *,
+        is_last: bool = False,
+    ) -> T:
+        """Return `action(sandbox)`; after SandboxDied or OSError once more, with a fresh sandbox.
 
         With `is_last` it is not tried once more.
         """
@@ -124,8 +128,11 @@ class Sandboxes:
             self._discard(kind)
 
     def _find(self, kind: SandboxKind) -> Sandbox:
-        """Return a sandbox of this kind, started if there is none; raises SandboxDied once
-        closed."""
+        """Return a sandbox of this kind, started if there is none.
+
+        Raises:
+            SandboxDied: the sandboxes were closed.
+        """
         if not self._is_closed and kind not in self._started:
             self._started[kind] = self._start(kind)
         # Looked at once more: another thread may have closed them while one was started.
@@ -136,6 +143,7 @@ class Sandboxes:
     def _start(self, kind: SandboxKind) -> Sandbox:
         toolchain = None
         packages = self.packages.folder
+        # A sandbox that compiles runs no programs, so it needs no packages.
         if kind.builds:
             toolchain = find_toolchain(find_language(kind.builds))
             packages = ""
@@ -200,6 +208,7 @@ class Sandboxes:
             f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, "
             "so it was timed again alone"
         )
+        # Alone, other programs of this judge cost it nothing; what others cost is divided out.
         with self.slot.alone():
             again = self._run(kind, task, limits, slowdown)
             cpu_us = int(again.result.cpu_us / self._measure_slowdown(again))
@@ -210,7 +219,12 @@ class Sandboxes:
             return run
         return again if again.cpu_seconds < run.cpu_seconds else run
 
-    def run_once(self, kind: SandboxKind, task: TestTask, limits: Limits) -> Run:
+    def run_once(
+        self,
+        kind: SandboxKind,
+        task: TestTask,
+        limits: Limits,
+    ) -> Run:
         """Run a program without correcting its CPU time.
 
         It is run once more if it was killed by none of its limits.
@@ -227,8 +241,8 @@ class Sandboxes:
         self.record.reasons.append(reason)
 
     def measure_time_scale(self) -> float:
-        """Return this machine's factor on CPU limits; the calibration learns both fixed programs'
-        times."""
+        """Return this machine's factor on CPU limits; the calibration learns the times."""
+        # Not for the factor, but as the best time against which slowdowns are measured.
         self._time(timing.MEMORY_PROGRAM)
         return timing.measure_scale(lambda: self._time(timing.PROGRAM))
 
@@ -256,8 +270,7 @@ class Sandboxes:
         prepared: PreparedProblem,
         batch: ProcessBatch | None,
     ) -> tuple[Run, float]:
-        """Run a test with limits raised by the recent slowdown factor; return the run and the
-        factor.
+        """Run a test with limits raised by the recent slowdown; return the run and that factor.
 
         If it runs out of CPU time, and the slowdown turns out to be larger now, it is run once
         more. This happens to one test of a program at most, as an endless one must not cost many
@@ -276,6 +289,7 @@ class Sandboxes:
             measured = self._measure_slowdown(run)
             if not timing.explains_expiry(measured, limits, run.cpu_seconds):
                 return run, slowdown
+            # Once for each program: an endless one must not cost many limits.
             self.has_rerun = True
             self._note_rerun(
                 f"stopped after {run.cpu_seconds:.2f} s, "

@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from microcoder.judge.core.types import Outcome, Repeat, TestResult
-from microcoder.judge.run.screen import binds_constants, find_obstacle
+from microcoder.judge.run.constant_modules import binds_constants
+from microcoder.judge.run.screen import find_obstacle
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
 from microcoder.judge.sandbox.batch import (
     CLEAN,
@@ -62,6 +63,7 @@ def choose_batch(
     problem = prepared.problem
     if problem.checker.type == "program" or problem.dialect != PLAIN:
         return ()
+    # Last, as it takes longer than the other questions.
     if find_obstacle(code, is_function=problem.fn_name is not None):
         return ()
     return prepared.tests[num_done : num_done + num_chosen]
@@ -173,10 +175,15 @@ class ProcessBatch:
         self._files.append(theirs.detach())
         return self._files
 
-    def answer_questions(self, control: socket.socket, seconds: float) -> None:
+    def answer_questions(
+        self,
+        control: socket.socket,
+        seconds: float,
+    ) -> None:
         """Answer the process until a message comes on `control`, or the time is over."""
         poll = select.poll()
         poll.register(control, select.POLLIN)
+        # A process that asks on and on is not answered any more.
         while self._questions is not None and self._num_questions < _MOST_QUESTIONS:
             poll.register(self._questions, select.POLLIN)
             ready = [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
@@ -192,6 +199,7 @@ class ProcessBatch:
         if self.first is None:
             return result
         status, _ = self.first
+        # Of the tests of one process the kernel counts only the sum.
         return result._replace(
             exit_code=status,
             signal=0,
@@ -223,7 +231,11 @@ class ProcessBatch:
     def _look(self) -> None:
         """Judge the tests whose frames are new, up to the first that is not right."""
         frames = self._files[2]
-        content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
+        content = os.pread(
+            frames,
+            os.fstat(frames).st_size - self._position,
+            self._position,
+        )
         for status, output in unpack_frames(content):
             self._position += HEAD_BYTES + len(output)
             if self.has_ended:
@@ -254,12 +266,18 @@ class JudgedBatch(ProcessBatch):
     not accepted is run again elsewhere.
     """
 
-    def __init__(self, code: str, problem: PreparedProblem, tests: Sequence[PreparedTest]) -> None:
+    def __init__(
+        self,
+        code: str,
+        problem: PreparedProblem,
+        tests: Sequence[PreparedTest],
+    ) -> None:
         """Prepare a batch of these tests of a program; nothing is started."""
         self._problem = problem
         self._tests = tests
         self._judged: list[TestResult] = []
         cpu_seconds = min(problem.limits.cpu_seconds, _MOST_CPU_SECONDS)
+        # A program that prints runs its whole module for each test.
         is_fixed = problem.problem.fn_name is not None and binds_constants(code)
         inputs = [test.stdin for test in tests[1:]]
         super().__init__(inputs, cpu_seconds, self._judge, binds_constants=is_fixed)
@@ -282,8 +300,10 @@ class JudgedBatch(ProcessBatch):
 
     @property
     def num_unchecked(self) -> int:
-        """Number of accepted tests after which no check found the library unchanged: they do not
-        count."""
+        """Number of accepted tests that do not count.
+
+        No check after them found the library unchanged.
+        """
         num_accepted = self.num_ended - self.has_wrong
         return max(0, num_accepted - self.num_counting)
 
@@ -297,8 +317,10 @@ class JudgedBatch(ProcessBatch):
         return run.stderr_bytes > self._problem.limits.output_bytes
 
     def accepted_after(self, run: Run) -> list[TestResult]:
-        """Return the results of accepted tests behind the first that count; `run` is the
-        first's."""
+        """Return the results of accepted tests behind the first that count.
+
+        `run` is that of the first.
+        """
         memory_mib = round(run.result.memory_kib / 1024, 3)
         wall_seconds = run.result.wall_us / 1e6
         # One for all that are alike: making them takes as long as judging them.
@@ -315,7 +337,12 @@ class JudgedBatch(ProcessBatch):
             accepted.append(alike[key])
         return accepted
 
-    def _judge(self, number: int, status: int, output: bytes) -> bool:
+    def _judge(
+        self,
+        number: int,
+        status: int,
+        output: bytes,
+    ) -> bool:
         """Note the result of the test with this number; return whether it is accepted."""
         is_function = self._problem.problem.fn_name is not None
         # A test is judged again if the sandbox died: its result and later ones are then replaced.

@@ -71,7 +71,9 @@ class Slots:
     """Gives free slots to new programs and to paused ones."""
 
     def __init__(
-        self, size: int = 1, start: Callable[[SimpleQueue[Job | None]], None] = lambda inbox: None
+        self,
+        size: int = 1,
+        start: Callable[[SimpleQueue[Job | None]], None] = lambda inbox: None,
     ) -> None:
         """Make slots; no thread is started yet.
 
@@ -113,6 +115,7 @@ class Slots:
             self._num_free += 1
             self._paused.append((called, time.monotonic()))
             self._admit()
+        # Without the lock: whoever frees a slot needs it.
         called.wait()
 
     def is_wanted(self) -> bool:
@@ -144,6 +147,7 @@ class Slots:
         while self._is_closed and self._resting:
             self._resting.pop().put(None)
         while self._num_free > 0:
+            # New programs go before paused ones, as most of them are short.
             if self._can_begin() and not self._is_overdue():
                 if not self._resting and not self._start_thread():
                     continue
@@ -175,7 +179,11 @@ class Slots:
 class Slot:
     """One thread's slot and locks, with which its programs run beside others or alone."""
 
-    def __init__(self, slots: Slots | None = None, lock_files: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        slots: Slots | None = None,
+        lock_files: Sequence[int] = (),
+    ) -> None:
         """Start without locks; by default the thread is the only one.
 
         Args:
@@ -201,6 +209,7 @@ class Slot:
     def alone(self) -> Iterator[None]:
         """Run the block while no other program of the judge runs, in any of its processes."""
         entry, running = self._open_locks()
+        # In this order everywhere, so that no two threads wait for each other.
         _lock(entry, fcntl.LOCK_EX)
         _lock(running, fcntl.LOCK_EX)
         try:
@@ -217,6 +226,7 @@ class Slot:
         if not self._is_inside or memory_mib > _MOST_PAUSED_MEMORY_MIB:
             return
         if self.is_wanted():
+            # Also the shared lock: a program that is to run alone may wait for it.
             self._leave()
             self._slots.pause()
             self._enter()

@@ -1,5 +1,4 @@
-"""The trusted side of one sandbox: starts the fork server, hands it tests, kills it if it is
-silent.
+"""The trusted side of one sandbox: starts the fork server, hands it tests, kills it if silent.
 
 A `Sandbox` belongs to the thread that made it: the kernel ends the fork server when that thread
 ends.
@@ -58,12 +57,12 @@ _ALL_SEALS = 0xF
 
 
 def make_memory_file(data: bytes) -> int:
-    """Return the descriptor of an anonymous, sealed file: nobody can change its content any
-    more."""
+    """Return the descriptor of an anonymous file, sealed: nobody can change its content."""
     import fcntl  # Not there on Windows, where this module can be imported all the same.
 
     descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     write_all(descriptor, data)
+    # The program gets the descriptor, and must not change what later tests read.
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
     return descriptor
 
@@ -73,8 +72,10 @@ class SandboxDied(EvaluatorFault):
 
 
 class DiskFull(SandboxDied):
-    """The disk was full before a test had written what it may; without mounts a program can fill
-    it."""
+    """The disk was full before a test had written what it may.
+
+    Without mounts a program can fill it.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,16 +126,32 @@ class Loaded:
     ) -> TestTask:
         """Return the task of one run of this program; `options` are fields of `Request`."""
         options["command" if self._command else "arguments"] = (*self._command, *arguments)
-        return TestTask(self.source, self.cache, stdin, {**(files or {}), **self._files}, options)
+        # Its own files last: none of a run replaces what its runtime reads.
+        return TestTask(
+            self.source,
+            self.cache,
+            stdin,
+            {**(files or {}), **self._files},
+            options,
+        )
 
     def rejection(self) -> str | None:
         """Return the compiler's message if the source does not compile; None for what was built."""
-        if self.cache == self.source or os.pread(self.cache, 1, 0) != protocol.REJECTED:
+        if (
+            self.cache == self.source
+            or os.pread(
+                self.cache,
+                1,
+                0,
+            )
+            != protocol.REJECTED
+        ):
             return None
         return os.pread(self.cache, protocol.MAX_MESSAGE, 1).decode("utf-8", "replace")
 
     def close(self) -> None:
         """Close the descriptors, which frees source and cache."""
+        # A set, as both may be one descriptor.
         for descriptor in {self.source, self.cache}:
             os.close(descriptor)
 
@@ -214,6 +231,7 @@ class Sandbox:
         self._log = os.memfd_create("log", os.MFD_CLOEXEC)
         self.nothing = self._log
         """A descriptor to pass as a task's source or cache if it has none."""
+        # Only a name: the sandbox makes its folder itself, where it has put on its layers.
         self._folder = isolation.reserve_name()
         self._scratch_mib = scratch_mib
         parent = os.path.dirname(self._folder)
@@ -254,6 +272,7 @@ class Sandbox:
             self._send(protocol.CONFIG + json.dumps(config).encode())
             answer, _ = self._receive(_START_SECONDS)
         except SandboxDied as died:
+            # What it wrote before it ended says more than that it ended.
             log = _read_all(self._log, os.fstat(self._log).st_size)
             last_words = log.decode("utf-8", "replace").strip()[-500:]
             self.close()
@@ -271,7 +290,12 @@ class Sandbox:
         """Process id of the fork server, as seen from here."""
         return self._process.pid
 
-    def run(self, task: TestTask, limits: Limits, batch: ProcessBatch | None = None) -> Run:
+    def run(
+        self,
+        task: TestTask,
+        limits: Limits,
+        batch: ProcessBatch | None = None,
+    ) -> Run:
         """Run one test, or a batch that shares one process, of which the first is returned.
 
         Args:
@@ -317,11 +341,11 @@ class Sandbox:
                 batch.close()
 
     def check_disk_space(self) -> None:
-        """Raise DiskFull if the sandbox writes to the machine's disk, and that has too little
-        space.
+        """Raise DiskFull if a sandbox that writes to the machine's disk has too little space.
 
         It needs as much as a test may write.
         """
+        # Otherwise its folder is a file system of its own, in memory.
         if Layer.MOUNT_NAMESPACE not in self.isolation.missing:
             return
         free_bytes = shutil.disk_usage(os.path.dirname(self._folder)).free
@@ -364,16 +388,22 @@ class Sandbox:
         """End the fork server from another thread; the owner's `run` then raises `SandboxDied`."""
         if self._process.returncode is not None:
             return
+        # It leads a process group, so one signal ends all that is in it.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self._process.pid, signal.SIGKILL)
 
     def _kill(self) -> None:
         self.interrupt()
+        # Before its folder is removed: until it has ended it may write there.
         self._process.wait()
         self._socket.close()
         isolation.remove(self._folder)
 
-    def _send(self, message: bytes, descriptors: Sequence[int] = ()) -> None:
+    def _send(
+        self,
+        message: bytes,
+        descriptors: Sequence[int] = (),
+    ) -> None:
         rights = []
         if descriptors:
             rights.append((socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", descriptors)))
@@ -407,8 +437,8 @@ class Sandbox:
 
 
 def _list_readable(toolchain: Sequence[str] | None, runtime: Mapping[str, Any]) -> list[str]:
-    """Return the paths that a sandbox may read: the interpreter's libraries, and what exists of the
-    rest."""
+    """Return the paths that a sandbox may read: the interpreter's, and those of the rest that
+    exist."""
     readable = list(current_interpreter().libraries)
     for path in (*(toolchain or ()), *runtime["readable"]):
         if os.path.exists(path):
@@ -416,7 +446,12 @@ def _list_readable(toolchain: Sequence[str] | None, runtime: Mapping[str, Any]) 
     return readable
 
 
-def _open_streams(stdin: bytes, opened: list[int], *, has_wire: bool) -> _Streams:
+def _open_streams(
+    stdin: bytes,
+    opened: list[int],
+    *,
+    has_wire: bool,
+) -> _Streams:
     """Return the streams of a run, and add their descriptors to those that are to be closed.
 
     Each test has files of its own. What a program does to one (mode, times, flags, locks) would be
@@ -466,10 +501,14 @@ def _read_all(descriptor: int, size: int) -> bytes:
 
 
 class Watchdog:
-    """Decides what one running test is allowed, by answering the fork server's questions about
-    it."""
+    """Decides what a running test is allowed: answers the fork server's questions about it."""
 
-    def __init__(self, limits: Limits, slot: Slot, record: WorkerRecord) -> None:
+    def __init__(
+        self,
+        limits: Limits,
+        slot: Slot,
+        record: WorkerRecord,
+    ) -> None:
         """Start the clock of a test; decisions about its time are written into the record."""
         self._limits = limits
         self._slot = slot
@@ -479,8 +518,7 @@ class Watchdog:
         self._cpu_seconds = 0.0
 
     def reply(self, question: bytes, descriptor: int) -> float:
-        """Return the answer, in seconds, to a question about the process of a pidfd; closes the
-        pidfd."""
+        """Return the answer, in seconds, to a question about a process, and close its pidfd."""
         asked = time.monotonic()
         pid = pid_of(descriptor)
         os.close(descriptor)
@@ -490,12 +528,12 @@ class Watchdog:
             return self._extend(pid, seconds, real_seconds)
         memory_mib = memory_mib_of(pid)
         self._slot.give_way(memory_mib)
+        # Time in which it let others go first is not its own.
         self._paused_seconds += time.monotonic() - asked
         return timing.limit_now(self._limits, seconds, memory_mib)
 
     def conclude(self, result: Result) -> Result:
-        """Return the test's result: a CPU time-out if its CPU time was used up at the wall
-        limit."""
+        """Return the test's result; one whose CPU time was used up is no wall time-out."""
         is_out_of_time = self._cpu_seconds > self._limits.cpu_seconds
         if result.expired == protocol.WALL_EXPIRED and is_out_of_time:
             # A compiler's own children count: the watch sees the CPU time of one process.
@@ -503,10 +541,16 @@ class Watchdog:
             return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=cpu_us)
         return result
 
-    def _extend(self, pid: int, counted_seconds: float, real_seconds: float) -> float:
+    def _extend(
+        self,
+        pid: int,
+        counted_seconds: float,
+        real_seconds: float,
+    ) -> float:
         """Return how much longer a test may take whose wall time is spent; 0 to end it."""
         if pid < 0:  # It has ended.
             return timing.SHORTEST_EXTENSION_SECONDS
+        # 0 where the kernel does not tell: then there are no counts either.
         reading = read_process(pid) if pid else None
         more, why = timing.extend(
             reading,
@@ -516,6 +560,7 @@ class Watchdog:
         )
         if reading is not None:
             self._cpu_seconds = reading.cpu_seconds
+            # Its CPU time is used up: no waiting excuses that.
             if self._cpu_seconds > self._limits.cpu_seconds:
                 return 0.0
         if more > 0:

@@ -163,6 +163,7 @@ def measure_scale(measure: Callable[[], float]) -> float:
     """
     fastest = math.inf
     for _ in range(_MAX_SCALE_RUNS):
+        # The fastest, as neighbours only make a run slower.
         fastest = min(fastest, measure())
         if fastest <= _DEAD_BAND * REFERENCE_CPU_SECONDS:
             return 1.0
@@ -170,8 +171,10 @@ def measure_scale(measure: Callable[[], float]) -> float:
 
 
 class Calibration:
-    """Best CPU times of the two fixed programs here, and recent slowdowns; shared by a judge's
-    workers."""
+    """Best CPU times of the two fixed programs here, and recent slowdowns.
+
+    A judge's workers share it.
+    """
 
     def __init__(self, best: Mapping[str, float] | None = None) -> None:
         """Start from the best CPU seconds of earlier runs, by program, if there are any."""
@@ -196,9 +199,14 @@ class Calibration:
         with self._lock:
             self._best[program] = min(seconds, self._best.get(program, seconds))
 
-    def measure(self, program: str, run: Callable[[], float]) -> float:
-        """Return the slowdown, a program's CPU time now over its best: 1, or 1.15 to
-        `MAX_SLOWDOWN`.
+    def measure(
+        self,
+        program: str,
+        run: Callable[[], float],
+    ) -> float:
+        """Return the slowdown, a program's CPU time now over its best.
+
+        It is 1, or 1.15 to `MAX_SLOWDOWN`.
 
         Args:
             program: one of the two programs.
@@ -216,6 +224,7 @@ class Calibration:
         if slowdown < _DEAD_BAND:
             slowdown = 1.0
         slowdown = min(slowdown, MAX_SLOWDOWN)
+        # The other program's slowdown holds for large programs alone.
         if program == PROGRAM:
             with self._lock:
                 self._recent.append(slowdown)
@@ -246,7 +255,11 @@ def raise_limits(limits: Limits, slowdown: float) -> Limits:
     )
 
 
-def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
+def limit_now(
+    limits: Limits,
+    cpu_seconds: float,
+    memory_mib: float,
+) -> float:
     """Return a running test's new CPU limit in seconds; 0 to leave it as it is.
 
     Args:
@@ -254,6 +267,7 @@ def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
         cpu_seconds: its CPU time so far.
         memory_mib: its memory now.
     """
+    # It is asked once for each slice, so the limit must be set before it is passed.
     is_near = cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds
     if memory_mib <= LARGE_MIB and is_near:
         return limits.small_cpu_seconds
@@ -261,12 +275,15 @@ def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
 
 
 def is_close(result: Result, limits: Limits) -> bool:
-    """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy
-    machine."""
+    """Whether a test ended by itself beyond its CPU limit, maybe since the machine is busy."""
     return not result.expired and result.cpu_us / 1e6 > limits.cpu_seconds
 
 
-def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool:
+def explains_expiry(
+    slowdown: float,
+    limits: Limits,
+    cpu_seconds: float,
+) -> bool:
     """Whether a test that was stopped may be within its limit on a quiet machine.
 
     If it was stopped later than the slowdown explains, it is beyond its limit there, too.
@@ -274,9 +291,13 @@ def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool
     return slowdown * limits.cpu_seconds > cpu_seconds
 
 
-def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
-    """Return a message with the CPU or wall time that exceeded a test's limit; empty if none
-    did."""
+def find_overrun(
+    result: Result,
+    limits: Limits,
+    *,
+    is_signalled: bool,
+) -> str:
+    """Return a message with the time that exceeded a test's limit; empty if none did."""
     cpu_seconds = result.cpu_us / 1e6
     if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
@@ -325,15 +346,18 @@ def extend(
         raise EvaluatorFault(
             f"the machine is stuck: a test did not end within {real_seconds:.0f} s"
         )
+    # Without counts nothing is known of its wait, and a fixed factor must do.
     if reading is None:
         more = max(0.0, _BLIND_FACTOR * limit_seconds - counted_seconds)
         times = f"{_BLIND_FACTOR:g} times its wall limit"
         return more, f"the kernel does not say how long it waited: {times}"
+    # Who gives the processor up by itself could make its wait as long as it likes.
     is_short = reading.run_seconds < _SHORT_STRETCH_SECONDS * reading.turns
     per_run = _MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN
     most_waited = per_run * max(reading.cpu_seconds, reading.run_seconds)
     waited = min(reading.waited_seconds, most_waited)
     more = limit_seconds - (counted_seconds - waited)
+    # Less would only make the fork server ask again at once.
     if more >= SHORTEST_EXTENSION_SECONDS:
         return more, f"it waited {waited:.2f} s for a processor"
     # With all of its wait credited: a program that has slept past its limit is too slow, however

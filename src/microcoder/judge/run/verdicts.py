@@ -171,6 +171,7 @@ class PreparedProblem:
 
     def note_seconds(self, seconds: float) -> None:
         """Update the moving average of the programs' wall seconds."""
+        # A moving average: the programs of a policy change as it learns.
         if self._seen_seconds is None:
             self._seen_seconds = seconds
         else:
@@ -179,6 +180,7 @@ class PreparedProblem:
     @property
     def num_bytes(self) -> int:
         """Bytes of its tests, which are held twice: as text, and as input or values."""
+        # As text in the problem, and once more as what is sent or compared.
         per_character = 2
         if self.problem.fn_name is not None:
             per_character += _VALUE_BYTES_PER_CHARACTER
@@ -188,8 +190,7 @@ class PreparedProblem:
         return num_bytes
 
     def submit(self, code: str) -> str:
-        """Return the source that is run for an answer's code: itself, or the harness called with
-        it."""
+        """Return the source that is run for an answer: its code, or the harness called with it."""
         harness = self.problem.harness
         if harness is None:
             return code
@@ -199,6 +200,7 @@ class PreparedProblem:
         stdin = test.input.encode("utf-8", "surrogatepass")
         expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
         checker = self.problem.checker.type
+        # Another checker may refuse even the expected text.
         may_be_exact = checker in ("default", "exact") and expected_bytes <= _LONGEST_EXACT_BYTES
         if self.problem.fn_name is None:
             text = test.output.removesuffix("\n")
@@ -226,7 +228,11 @@ class PreparedProblem:
             return compared(run, compare_output(output, str(test.expected), checker))
         return compared(run, compare_value(value, test.expected, checker))
 
-    def value_of(self, run: Run, test: PreparedTest) -> object | TestResult:
+    def value_of(
+        self,
+        run: Run,
+        test: PreparedTest,
+    ) -> object | TestResult:
         """Return the value that a function returned, or the TestResult of a failed test.
 
         None for a program that prints.
@@ -239,6 +245,7 @@ class PreparedProblem:
         if not run.wire:
             detail = "the program ended before its function returned"
             return result_of(run, Outcome.RUNTIME_ERROR, detail)
+        # Not read: to rebuild a huge value takes longer than most tests.
         if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * test.expected_bytes:
             detail = (
                 f"the returned value takes {len(run.wire)} bytes, "
@@ -273,6 +280,7 @@ def find_failure(
             memory; empty if they do not.
     """
     result = run.result
+    # In the order of the table above: the first that applies decides.
     if excess := _find_excess(run, limits):
         return Outcome.OUTPUT_LIMIT, excess
     if _is_out_of_memory(run, memory_limit_mib, out_of_memory):
@@ -295,6 +303,7 @@ def find_failure(
 def _find_excess(run: Run, limits: Limits) -> str:
     """Return which stream or file of a run is too long; empty if none is."""
     limit_mib = limits.output_bytes >> 20
+    # By their sizes: of a longer stream only a byte more than the limit was kept.
     for name, size in (
         ("stdout", run.stdout_bytes),
         ("stderr", run.stderr_bytes),
@@ -309,7 +318,11 @@ def _find_excess(run: Run, limits: Limits) -> str:
     return ""
 
 
-def _is_out_of_memory(run: Run, memory_limit_mib: int, out_of_memory: str) -> bool:
+def _is_out_of_memory(
+    run: Run,
+    memory_limit_mib: int,
+    out_of_memory: str,
+) -> bool:
     """Whether a run held more memory than it may, or ended because it could get no more."""
     result = run.result
     memory_mib = result.memory_kib / 1024
@@ -333,8 +346,7 @@ def _last_line(run: Run) -> str:
 
 
 def without_run(outcome: Outcome, detail: str) -> TestResult:
-    """Return the result of a program that could not be built, or of a test that could not be
-    run."""
+    """Return the result of a program that was not built, or of a test that could not run."""
     return TestResult(outcome, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
@@ -345,8 +357,7 @@ def conclude(
     isolation: str = "",
     uncounted: Sequence[UncountedRun] = (),
 ) -> Verdict:
-    """Return the verdict on a program by the results of its tests: the first one that failed
-    decides."""
+    """Return the verdict on a program: the first of its results that failed decides."""
     outcome = Outcome.ACCEPTED
     detail = ""
     for number, result in enumerate(results, 1):
@@ -354,7 +365,14 @@ def conclude(
             outcome = result.verdict
             detail = f"test {number}: {result.detail}".rstrip(": ")
             break
-    return Verdict(outcome, tuple(results), num_tests, detail, isolation, tuple(uncounted))
+    return Verdict(
+        outcome,
+        tuple(results),
+        num_tests,
+        detail,
+        isolation,
+        tuple(uncounted),
+    )
 
 
 def compared(run: Run, comparison: Comparison) -> TestResult:
@@ -363,8 +381,14 @@ def compared(run: Run, comparison: Comparison) -> TestResult:
     return result_of(run, outcome, comparison.detail, comparison.method)
 
 
-def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+def result_of(
+    run: Run,
+    outcome: Outcome,
+    detail: str,
+    method: str = "",
+) -> TestResult:
     """Return the result of a test: its outcome, with what its run took."""
+    # A right output is not kept: the test has it.
     output = None
     if outcome not in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR):
         output = _beginning(run)
@@ -394,6 +418,7 @@ def _beginning(run: Run) -> str | None:
         text = _show(decode_value(run.wire))
     except ValueError:  # No value, or a number of more digits than Python writes.
         return None
+    # A lone surrogate could not be written into a file.
     text = text.encode("utf-8", "backslashreplace").decode()
     return _abbreviate(text, f"{len(text)} characters")
 

@@ -44,7 +44,11 @@ class ProblemCache(Generic[EntryT]):
     Problems that are judged alike share one number.
     """
 
-    def __init__(self, make: Callable[[Problem], EntryT], most_bytes: int) -> None:
+    def __init__(
+        self,
+        make: Callable[[Problem], EntryT],
+        most_bytes: int,
+    ) -> None:
         """Start empty.
 
         Args:
@@ -73,10 +77,15 @@ class ProblemCache(Generic[EntryT]):
         self._latest = problem, entry
         return entry
 
-    def _add(self, content: tuple[object, ...], made: EntryT) -> EntryT:
+    def _add(
+        self,
+        content: tuple[object, ...],
+        made: EntryT,
+    ) -> EntryT:
         """Return the entry of a problem's content: the one that was made, if there is none yet."""
         with self._lock:
             entry = self._entries.find(content)
+            # Another thread may have made it meanwhile: all must share one number.
             if entry is None:
                 entry = made
                 entry.number = next(self._numbers)
@@ -113,6 +122,7 @@ def answer_all(work: Work, answer: Answer | None) -> None:
 
     None: all are cancelled, which is confirmed.
     """
+    # Taken away: a future refers to its work, and the two would keep each other.
     waiting = work.waiting
     work.waiting = []
     for future in waiting:
@@ -127,8 +137,7 @@ def answer_all(work: Work, answer: Answer | None) -> None:
 
 @dataclass(eq=False, slots=True)
 class Work:
-    """A program to judge or to run, the futures of its answer, and what a fleet records about
-    it."""
+    """A program to judge or to run, the futures of its answer, and a fleet's notes on it."""
 
     program: Program
     problem: Any
@@ -158,6 +167,7 @@ class Work:
 
     def is_wanted(self) -> bool:
         """Whether a future that is not cancelled waits for the answer."""
+        # A copy: callers join from other threads.
         return not all(future.cancelled() for future in tuple(self.waiting))
 
     def finish(self, answer: Answer | None) -> None:
@@ -169,7 +179,12 @@ class Work:
         if self.problem is None:
             return executions.fault(message)
         result = verdicts.without_run(Outcome.SANDBOX_FAULT, message)
-        return Verdict(result.verdict, (result,), len(self.problem.problem.tests), result.detail)
+        return Verdict(
+            result.verdict,
+            (result,),
+            len(self.problem.problem.tests),
+            result.detail,
+        )
 
 
 class Workers:
@@ -263,7 +278,11 @@ class Workers:
         thread.start()
         self._threads.append(thread)
 
-    def _serve(self, number: int, inbox: SimpleQueue[Job | None]) -> None:
+    def _serve(
+        self,
+        number: int,
+        inbox: SimpleQueue[Job | None],
+    ) -> None:
         session = self.sessions[number]
         job = inbox.get()
         while job is not None:
@@ -276,6 +295,7 @@ class Workers:
         try:
             if work.is_wanted():
                 answer = self._answer(work, session)
+        # Nobody waits: there is no answer.
         except Abandoned:
             pass
         except Exception as error:

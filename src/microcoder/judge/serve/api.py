@@ -44,7 +44,8 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
                 f"program {number} names problem {program.problem} of {num_problems}; count from 0",
             )
     named = {program.problem for program in request.programs}
-    if unnamed := set(range(num_problems)) - named:
+    unnamed = set(range(num_problems)) - named
+    if unnamed:
         raise Refused(422, f"problem {min(unnamed)} is named by no program; leave it out")
     programs: list[Program] = []
     problems: list[Problem] = []
@@ -79,6 +80,7 @@ async def _write_lines(
         )
         yield failure.model_dump_json() + "\n"
     finally:
+        # Also when the client goes: its programs are withdrawn.
         await landing.aclose()
 
 
@@ -86,6 +88,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
+        # All at once, so that a failure still has a status of its own.
         verdicts = await service.judge_all(*_pair(request))
         answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
         return Response(answer.model_dump_json(), media_type=_JSON)
@@ -122,14 +125,16 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", tags=["service"])
     async def healthz() -> dict[str, str]:
         """Liveness: 503 if this process should be replaced."""
-        if trouble := service.find_failure():
+        trouble = service.find_failure()
+        if trouble:
             raise Refused(503, trouble)
         return {"status": "ok"}
 
     @app.get("/readyz", tags=["service"])
     async def readyz() -> dict[str, str]:
         """Readiness: 503 if nothing should be sent now."""
-        if reason := service.find_reason_to_wait():
+        reason = service.find_reason_to_wait()
+        if reason:
             raise Refused(503, reason, retry_after_seconds=1)
         return {"status": "ok"}
 

@@ -58,6 +58,7 @@ def bound_connections(settings: ServiceSettings, workers: int) -> int:
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = _SPARE + _PER_WORKER * workers
+    # Every connection holds a descriptor, and so does much of the judge.
     left = soft - taken
     if soft == resource.RLIM_INFINITY or left >= settings.max_connections:
         return settings.max_connections
@@ -71,8 +72,10 @@ def bound_connections(settings: ServiceSettings, workers: int) -> int:
 
 
 class _Connection(H11Protocol):
-    """Closes connections that send no request in time: idle sockets would use up all
-    descriptors."""
+    """Closes connections that send no request in time.
+
+    Idle sockets would use up all descriptors.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Start the timeout for the first request.
@@ -136,7 +139,13 @@ class Guard:
     It cancels the requests of clients that leave.
     """
 
-    def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        service: Service,
+        tokens: Collection[str],
+    ) -> None:
         """Guard an application; without tokens every client is let in."""
         self._app = app
         self._service = service
@@ -149,11 +158,17 @@ class Guard:
         self._welcome: dict[tuple[str, bytes], None] = {}
         """Addresses, and the digests of right tokens that they have shown."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         """Serve one request, and count it in the metrics."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # The status that proxies note for a client that left.
         status = 499
 
         async def note_and_send(message: Message) -> None:
@@ -170,7 +185,12 @@ class Guard:
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
 
-    async def _serve(self, body: _Body, scope: Scope, send: Send) -> None:
+    async def _serve(
+        self,
+        body: _Body,
+        scope: Scope,
+        send: Send,
+    ) -> None:
         try:
             _check_framing(scope)
             self._check_token(scope)
@@ -208,6 +228,7 @@ class Guard:
         credentials = token.strip().encode() if scheme.lower() == "bearer" else b""
         # Digests: of equal length, and what is remembered of a client holds no token.
         shown = hashlib.sha256(credentials).digest()
+        # A client that has shown a right token is not slowed by its neighbours' wrong ones.
         if (peer, shown) in self._welcome:
             return
         since, num_failures = self._failures.get(peer, (0.0, 0))
@@ -235,6 +256,7 @@ class Guard:
         Raises:
             Refused: they are more than the service may hold.
         """
+        # What is released is never refused.
         most_bytes = self._settings.max_total_body_mib << 20
         if num_bytes > 0 and self._num_bytes + num_bytes > most_bytes:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
@@ -243,8 +265,11 @@ class Guard:
         self._service.metrics.body_bytes.set(self._num_bytes)
 
     async def _read(self, body: _Body, scope: Scope) -> bytes:
-        """Return a whole body, whose bytes are counted until its request is over; raises
-        Refused."""
+        """Return a whole body, whose bytes are counted until its request is over.
+
+        Raises:
+            Refused: it is too large, or too late.
+        """
         limit = self._settings.max_body_mib << 20
         seconds = self._settings.body_seconds
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
@@ -257,6 +282,7 @@ class Guard:
             async with asyncio.timeout(seconds):
                 while not body.is_complete:
                     chunk = await body.next()
+                    # Counted as it comes: the stated length may be wrong, or missing.
                     if len(content) + len(chunk) > limit:
                         raise too_large
                     self._hold(body, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
@@ -279,8 +305,9 @@ class Guard:
 
 
 class ValueCounter:
-    """Counts the values of a JSON text that comes in pieces: commas and opening brackets outside of
-    strings.
+    """Counts the values of a JSON text that comes in pieces.
+
+    These are commas and opening brackets outside of strings.
 
     No objects are made, and 28 MiB take 0.01 to 0.2 s, a piece at a time.
     """
@@ -296,8 +323,11 @@ class ValueCounter:
         self.num_values = 0
 
     def add(self, piece: bytes) -> int:
-        """Count a piece; return how many values it adds. Raises Refused beyond the limit of a
-        request."""
+        """Count a piece; return how many values it adds.
+
+        Raises:
+            Refused: the request has too many.
+        """
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
         self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
@@ -305,6 +335,7 @@ class ValueCounter:
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = piece.translate(None, _TEXT).split(b'"')
+        # Every second part is inside a string.
         num_values = sum(map(len, parts[self._is_in_string :: 2]))
         self._is_in_string ^= (len(parts) - 1) % 2 == 1
         self.num_values += num_values
@@ -339,9 +370,14 @@ class _Body:
             pass
 
 
-def _remember(known: dict[Any, Any], key: object, value: object) -> None:
+def _remember(
+    known: dict[Any, Any],
+    key: object,
+    value: object,
+) -> None:
     known[key] = value
     if len(known) > _MOST_PEERS:
+        # The oldest: a dict keeps the order in which its keys came.
         del known[next(iter(known))]
 
 
@@ -350,6 +386,7 @@ def _check_framing(scope: Scope) -> None:
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]
+    # By one of them a proxy may see the end of this request elsewhere than we do.
     is_ambiguous = b"content-length" in names or scope["http_version"] == "1.0"
     if b"transfer-encoding" in names and is_ambiguous:
         raise Refused(
@@ -440,8 +477,13 @@ class JudgeServer(uvicorn.Server):
         with socket.socket(fileno=os.dup(listening.fileno())) as again:
             again.listen(_KERNEL_QUEUE)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def handle_exit(
+        self,
+        sig: int,
+        frame: FrameType | None,
+    ) -> None:
         """On the first signal finish accepted requests, on a second one end at once."""
+        # Set by the first signal, and so true at the second.
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()

@@ -130,6 +130,7 @@ class ServiceMetrics(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Yield the judge's own counts, read at each request of Prometheus."""
+        # One reading for all of them, so that they fit each other.
         statistics = self._judge.statistics
         for name, text in attribute_docstrings(Statistics).items():
             yield CounterMetricFamily(
@@ -167,6 +168,7 @@ class Service:
         Any thread or signal may call it.
         """
         self.is_draining = True
+        # A signal may come at any moment, so the loop is asked to do it.
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(
                 self._loop.call_later, self.settings.grace_seconds, self._over.set
@@ -214,6 +216,7 @@ class Service:
         Raises:
             Refused: the request is too large, cannot be judged, or was not done in time.
         """
+        # By identity: a request holds each problem once, and comparing tests takes long.
         distinct = list({id(problem): problem for problem in problems}.values())
         self._check_size(len(programs), distinct)
         for problem in distinct:
@@ -224,6 +227,7 @@ class Service:
             landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
             over = asyncio.ensure_future(self._over.wait())
             numbers: dict[asyncio.Future[Any], int] = {}
+            # A task each, so that they land in any order.
             for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
                 numbers[asyncio.ensure_future(self._judge(program, problem))] = number
             for task in (*numbers, over):
@@ -249,8 +253,11 @@ class Service:
     async def _wait_for(
         self, landed: asyncio.Queue[asyncio.Future[Any]], give_up: float
     ) -> asyncio.Future[Any] | None:
-        """Return what landed next; None after BEAT_SECONDS without. Raises Refused after
-        `give_up`."""
+        """Return what landed next; None after BEAT_SECONDS without.
+
+        Raises:
+            Refused: `give_up` is over.
+        """
         patience = min(BEAT_SECONDS, give_up - time.monotonic())
         try:
             return await asyncio.wait_for(landed.get(), patience)
@@ -260,8 +267,13 @@ class Service:
             why = f"not done within {self.settings.request_seconds:g} s; send it again later"
             raise Refused(504, why, retry_after_seconds=1) from None
 
-    def _check_size(self, num_programs: int, problems: Sequence[Problem]) -> None:
+    def _check_size(
+        self,
+        num_programs: int,
+        problems: Sequence[Problem],
+    ) -> None:
         """Raise Refused for a request with too many programs, tests or values."""
+        # Counted by marks in the texts: to read the values is what is to be avoided.
         num_tests = sum(len(problem.tests) for problem in problems)
         most_values = 0
         num_lists = 0
@@ -281,14 +293,17 @@ class Service:
                 raise Refused(413, f"{number} {what} in one request; send at most {most}")
 
     def _prepare(self, problems: Sequence[Problem]) -> None:
-        """Prepare problems in the judge before their programs are judged; messages hold nothing of
-        a test."""
+        """Prepare problems in the judge before their programs are judged.
+
+        Messages hold nothing of a test.
+        """
         for index, problem in enumerate(problems):
             try:
                 self.judge.prepare(problem)
             except DataError as error:
                 message = str(error).removeprefix(f"problem {problem.id}")
-                if test := _IN_TEST.match(message):
+                test = _IN_TEST.match(message)
+                if test:
                     raise Refused(
                         422,
                         f"problem {index}, test {test[1]}: its input or output is not what the "
@@ -310,7 +325,8 @@ class Service:
                 422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}"
             )
         for name in (problem.language, problem.checker.language):
-            if trouble := find_language(name).find_problem():
+            trouble = find_language(name).find_problem()
+            if trouble:
                 raise Refused(422, trouble)
 
     @contextmanager
@@ -321,6 +337,7 @@ class Service:
         most = self.settings.max_queued
         if num_programs > most:
             raise Refused(413, f"{num_programs} programs in one request; send at most {most}")
+        # All of them or none: half a request would have to be sent again.
         if self._num_queued + num_programs > most:
             why = (
                 f"{self._num_queued} programs are on their way, at most {most} are taken; "

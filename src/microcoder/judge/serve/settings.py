@@ -45,8 +45,10 @@ class ServiceSettings(Config):
 
 
 def read_tokens(path: Path) -> frozenset[str]:
-    """Read the accepted bearer tokens, one a line; blank lines and lines that start with # are
-    skipped."""
+    """Read the accepted bearer tokens, one a line.
+
+    Blank lines and lines that start with # are skipped.
+    """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -55,6 +57,7 @@ def read_tokens(path: Path) -> frozenset[str]:
         ) from None
     stripped = [line.strip() for line in lines]
     tokens = [line for line in stripped if line and not line.startswith("#")]
+    # A header holds only plain characters, and a short token could be guessed.
     are_strong = all(len(token) >= _MIN_TOKEN_LENGTH and token.isascii() for token in tokens)
     if not tokens or not are_strong:
         raise ConfigError(
