@@ -169,6 +169,7 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
     """
     if checker.type == "program":
         raise ValueError('checker type "program" is run in the sandbox, see judge/run/checkers.py')
+    # A program may print 16 MiB to make its judge slow.
     if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
         return _reject(
             f"the output is {len(output)} characters long, the expected one {len(expected)}"
@@ -177,6 +178,7 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
         is_same = output.removesuffix("\n") == expected.removesuffix("\n")
         if is_same:
             return _accept("exact")
+        # The comparison is over; what follows only finds words for a human.
         if checker.type == "exact":
             return _reject(_first_difference(normalise(output), normalise(expected), never))
     text = normalise(output)
@@ -248,6 +250,7 @@ def _find_method(text: str, wanted: str) -> str:
 
 def _has_word(wanted: str) -> bool:
     """Whether one of the words stands anywhere, if need be inside another: a fast first look."""
+    # In the expected output alone: the judge chose it, not the program.
     plain = wanted.lower()
     return any(word in plain for word in _WORDS)
 
@@ -257,6 +260,7 @@ def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree)
 
     Empty if neither.
     """
+    # Most expected outputs are numbers and words: nothing to parse.
     if not _ANY_VALUE.search(wanted):
         return ""
     if same_literal(text, wanted, agree):
@@ -337,6 +341,7 @@ def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
 
 def _quote(text: str) -> str:
     """Return the beginning of a text on one line, in quotation marks."""
+    # Cut first: escapes of a megabyte would be made for nothing.
     shown = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 3] + "..."
     return '"' + shown.encode("unicode_escape", "backslashreplace").decode() + '"'
 

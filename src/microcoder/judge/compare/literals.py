@@ -172,6 +172,7 @@ def unquote(quoted: str) -> str:
         return body
     if quoted[0] == "'":
         body = body.replace("\\'", "'").replace('"', '\\"')
+    # JSON's escapes and Python's agree for what programs print.
     try:
         return json.loads(f'"{body}"')
     except ValueError:
@@ -220,6 +221,7 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
     if not _is_in_brackets(expected) or not _is_in_brackets(text):
         return False
     try:
+        # The fast way, which decides nearly always; only what follows builds values.
         if _same_lexemes(text, expected, numbers_agree):
             return True
         is_order_free = "{" in expected
@@ -261,6 +263,7 @@ def _same_string(text: str, expected: str) -> bool:
     content = unquote(wanted) if isinstance(wanted, str) else ""
     if text == content:
         return True
+    # A hostile text is not unquoted at any length.
     if len(text) > _MOST_TIMES_ESCAPED * len(content) + 2:
         return False
     try:

@@ -104,6 +104,7 @@ def same_lines(text: str, wanted: str) -> bool:
     """Whether two normalised texts are the same but for white space at line ends."""
     if text == wanted:
         return True
+    # Counting is far faster than rewriting two texts of megabytes.
     if text.count("\n") != wanted.count("\n"):
         return False
     return _without_trailing(text) == _without_trailing(wanted)
@@ -114,6 +115,7 @@ def agree_in_step(pieces: Iterable[str], wanted: Iterable[str], agree: Agree) ->
     mine = iter(pieces)
     theirs = iter(wanted)
     while True:
+        # Lists of strings are compared by C; only those that differ are walked piece by piece.
         my_step = list(islice(mine, _STEP))
         their_step = list(islice(theirs, _STEP))
         if my_step != their_step and not _lists_agree(my_step, their_step, agree):
@@ -124,6 +126,7 @@ def agree_in_step(pieces: Iterable[str], wanted: Iterable[str], agree: Agree) ->
 
 def tokens_agree(text: str, wanted: str, agree: Agree) -> bool:
     """Whether two texts have equally many tokens, which agree one by one."""
+    # Short texts, nearly all of them, are cut at once.
     if len(text) > _WINDOW or len(wanted) > _WINDOW:
         return agree_in_step(tokens(text), tokens(wanted), agree)
     return _lists_agree(split(text), split(wanted), agree)
@@ -237,6 +240,7 @@ def numbers_agree(token: str, wanted: str) -> bool:
     """
     if _INTEGER.fullmatch(wanted):
         whole = without_zero_fraction(token)
+        # As text, for an integer of any length is exact; only zero has two spellings.
         return whole == wanted or (whole in ("0", "-0") and wanted in ("0", "-0"))
     real = _REAL.fullmatch(wanted)
     if real is None:
@@ -265,6 +269,7 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
 
     Infinities and nan agree only with themselves.
     """
+    # JSON of some data sets has NaN and Infinity.
     if not math.isfinite(expected):
         return value == expected or (math.isnan(expected) and value != value)
     try:
@@ -332,6 +337,7 @@ def _is_near(
     noise = _NOISE * size
     if decimals <= _FEW_DECIMALS:
         half_a_place = 0.5 * 10.0**-decimals
+        # A problem that shows 0.3 as the answer rounded it, and 0.4 would be another answer.
         near = min(near, half_a_place)
         noise = min(noise, half_a_place)
     return error <= max(tolerance.absolute, near, noise) + 2 * math.ulp(size)

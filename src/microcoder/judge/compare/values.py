@@ -318,6 +318,7 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
 def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules) -> str:
     if not isinstance(value, ReturnedDict):
         return f": expected a dict, got {show(value)}"
+    # Before names are made: keys that share a name would hide each other.
     if len(value.pairs) != len(expected):
         return f": expected {len(expected)} keys, got {len(value.pairs)}"
     members = {name_of(key): item for key, item in value.pairs}
@@ -362,6 +363,7 @@ def _difference_within_tolerance(
     def agree(item: object, wanted: object) -> bool:
         return not _difference(item, wanted, inner)
 
+    # Sorted, items that agree are near each other, so that few pairs are compared.
     by_size = sorted(items, key=order)
     unpaired = find_unpaired(by_size, sorted(expected, key=order), agree)
     if unpaired is None:
@@ -466,6 +468,7 @@ def find_unpaired(
     for index, item in enumerate(items):
         for position, other in enumerate(left):
             num_checks += 1
+            # The number of pairs grows as the square of the length.
             if num_checks > _MOST_CHECKS:
                 return index
             if agree(item, other):

@@ -81,6 +81,7 @@ def find_answer(response: str, language: str) -> AnswerStart:
                 return bool(block.compiles or _COMMENT.search(before))
         return False
 
+    # The last ones decide; a response that repeats a mark for ever must not cost for ever.
     for mark in list(_THINKING.finditer(response))[-_MOST_MARKS:]:
         before = response[response.rfind("\n", 0, mark.start()) + 1 : mark.start()]
         if not any(mark.groups()):
@@ -154,6 +155,7 @@ def find_token_end(response: str, language: str) -> int | None:
                 # It is a thought about tokens: the thinking that was open goes on behind it.
                 continue
             return offset
+        # A chat template may put tokens in front of the answer.
         if is_before_answer(before[start.offset :]):
             continue
         blocks = read_blocks(response, start.offset, language)

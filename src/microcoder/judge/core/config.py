@@ -145,6 +145,7 @@ def load_config(
     for layer in layers:
         for key, value in layer.items():
             _merge(merged, _nest(key, value))
+    # By themselves first, in any order: a kind behind its options must not clear them.
     flags: dict[str, Any] = {}
     for key, text in (overrides or {}).items():
         _merge(flags, _nest(key, _parse_value(text)))
@@ -348,6 +349,7 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
                 meaning = (inspect.getdoc(model) or "").split("\n")[0]
                 yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", meaning)
             for key in list_keys(model, f"{prefix}{name}."):
+                # The kind of a table is listed above, once for each of its values.
                 if not key.name.endswith(f"{name}.kind"):
                     yield key
         if not models:

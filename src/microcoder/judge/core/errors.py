@@ -122,6 +122,7 @@ def explain_fault(fault: ErrorDetails, key: str = "") -> str:
     sentence = fault["msg"].removeprefix("Value error, ")
     if kind in _SENTENCES:
         sentence = _SENTENCES[kind](fault.get("ctx", {}))
+    # `int_parsing`, `float_type` ...: the first word says what the value must be.
     elif kind.endswith(_ENDS_OF_KINDS):
         sentence = _KINDS.get(kind.partition("_")[0], fault["msg"])
     return f"{key}: {sentence}" if key else sentence

@@ -101,6 +101,7 @@ def extract_program(
     response = response or ""
     ending = find_ending(response, language)
     text = response[: ending.offset]
+    # The model had ended its answer, and was cut off in what it made up.
     if ending.by_token or ending.by_turn:
         is_truncated = False
     nothing = Program(None, language, is_incomplete=is_truncated)
@@ -110,6 +111,7 @@ def extract_program(
     blocks = read_blocks(text, start.offset, language)
     answer = [_without_tokens(block, language) for block in blocks]
     if answer and ending.by_token:
+        # The token stands in place of the closing fence.
         answer[-1] = replace(answer[-1], is_closed=True)
     chosen = _choose_block(answer, language)
     ends_open = bool(answer) and not answer[-1].is_closed
@@ -164,6 +166,7 @@ def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False
     answer = answer[:turn]
     is_whole = _BEGINS_WHOLE.match(answer) is not None
     prompt = problem.statement
+    # The prompt first: an answer that goes on there may also compile by itself.
     for ahead in (prompt, "", problem.starter_code or ""):
         if ahead and not (try_parse(ahead) if is_whole else _opens_code(ahead)):
             continue
@@ -186,6 +189,7 @@ def _find_bare_answer(text: str, language: str) -> str | None:
     start = find_answer(answer, language)
     if start.is_thinking:
         return None
+    # Some tokenisers put invisible marks before the first word.
     answer = strip_tokens(answer[start.offset :]).lstrip("\ufeff\u200b")
     if has_fence(answer):
         return _cut_at_fence(answer, language)

@@ -317,6 +317,7 @@ def _find_held(text: str) -> Iterator[tuple[int, int]]:
     Those without an end hold nothing.
     """
     marks = list(_HOLDERS.finditer(text))
+    # An element without an end behind it holds nothing.
     last_ends = {mark["name"].lower(): mark.start() for mark in marks if mark["end"]}
     outer: re.Match[str] | None = None
     for mark in marks:
@@ -368,6 +369,7 @@ class Scan:
         """
         fences = self._fences
         opener = fences[index]
+        # For Python, the first end by which the code compiles is the right one.
         is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
         if is_compiled and self._num_parses <= _MOST_PARSES:
             for end in ends:
@@ -377,6 +379,7 @@ class Scan:
             if not (opener.is_alone or opener.is_tagged):
                 return None, index + 1
         end = self._choose_end(ends)
+        # Else a tag on a fence in between begins another block: this one was never closed.
         nested = self._find_nested(index, len(fences) if end is None else end)
         if nested is not None:
             block = self._make(opener, fences[nested].start)
@@ -434,6 +437,7 @@ def _find_fences(text: str) -> Iterator[Fence]:
     """Yield the fences of a text, one a line at most."""
     end = -1
     for mark in _MARK.finditer(text):
+        # One fence a line: what follows it there is its tag, or text.
         if mark.start() < end:
             continue
         start = text.rfind("\n", 0, mark.start()) + 1

@@ -252,6 +252,7 @@ def write_json(path: Path, value: object) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file by an atomic rename."""
+    # Synced before it is renamed: else a power cut may leave a renamed file that is empty.
     with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()

@@ -43,6 +43,7 @@ def template(problem: Problem, *, text: str) -> str:
         "fn_name": problem.fn_name or "",
         "language": problem.language,
     }
+    # It would train on nothing, and nobody would notice for hours.
     if "{statement}" not in text:
         raise ConfigError(
             "prompt.options.text does not hold {statement}, so the model would not see the problem"

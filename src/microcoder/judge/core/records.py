@@ -43,6 +43,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
         except ValidationError as error:
             raise DataError(f"{location}: {explain_faults(error, schema)}") from None
         name = record.id
+        # Two problems of one id would share verdicts and rows.
         if name in first_location:
             before = first_location[name].removeprefix(f"{what} {path} ")
             raise DataError(

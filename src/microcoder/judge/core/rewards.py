@@ -107,6 +107,7 @@ class RewardSum:
         draw: float | None = None,
     ) -> Reward:
         """Return a rollout's reward; None after a sandbox error, without calling any reward."""
+        # None from the start: after a sandbox error no reward is called.
         values: dict[str, float | None] = {extension.label: None for extension, _ in self.parts}
         if verdict.is_scorable:
             for extension, _ in self.parts:

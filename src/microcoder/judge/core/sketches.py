@@ -112,6 +112,7 @@ def _is_code_line(line: str) -> bool:
 
 def _is_diff(lines: Sequence[str]) -> bool:
     signs = {line[0] for line in lines}
+    # Lines of a program begin with one of them only where an expression goes on.
     if {"+", "-"} <= signs:
         return True
     return any(line.startswith(_DIFF_HEADS) for line in lines)
@@ -187,6 +188,7 @@ def sketch(code: str, language: str) -> Sketch:
     is_abridged = _ABRIDGED.search(code) is not None
     if language != "python":
         return _sketch_other(code, language, is_abridged=is_abridged)
+    # A sign before an expression is valid Python, too.
     if code.lstrip()[:1] in ("+", "-"):
         return Sketch()  # Those begin the lines of a diff.
     tree = try_parse(code)

@@ -152,6 +152,7 @@ def add_language(path: str | Path) -> Language:
     if str(resolved) in files:
         return read_language(resolved)
     languages = _join(dict(LANGUAGES), [resolved])
+    # In the environment, so that worker processes know it, too.
     os.environ[LANGUAGES_VARIABLE] = ":".join([*files, str(resolved)])
     return languages[next(reversed(languages))]
 

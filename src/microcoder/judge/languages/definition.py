@@ -60,6 +60,7 @@ class Interpreter:
 @cache
 def current_interpreter() -> Interpreter:
     """Return the interpreter this process runs on, without its virtual environment."""
+    # A virtual environment is none of the files that programs may read.
     executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
     stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
     candidates = (*_SYSTEM_LIBRARIES, str(Path(stdlib).parent))

@@ -117,6 +117,7 @@ def _fill_folder(folder: Path, profile: PackageProfile) -> None:
     )
     interpreter = current_interpreter()
     _run_installer(folder, profile.pins, interpreter.executable)
+    # Scripts of packages are for people: programs cannot start them.
     shutil.rmtree(folder / "bin", ignore_errors=True)
     _check_installed(folder, profile)
     # Its exit status is ignored: not every file of a package compiles.
@@ -184,6 +185,7 @@ def _check_installed(folder: Path, profile: PackageProfile) -> None:
     """
     for package in profile.packages:
         module = package.modules[0]
+        # A module may be a folder, a file, or a compiled file with the ABI in its name.
         if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
             raise EvaluatorFault(
                 f"{package.pin} brings no module {module}; "
@@ -219,6 +221,7 @@ def provide_packages(profile: PackageProfile) -> ProvidedPackages:
     if not profile.packages:
         return ProvidedPackages(profile, "")
     digest = folder_digest(profile)
+    # One thread installs, the others find the packages.
     with _missing_lock:
         folder = find_folder(profile)
         if folder is None and digest not in _missing:
