@@ -475,7 +475,7 @@ class Processes(Fleet[_Process]):
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:
-        """Give work to the processes that have room, and start another if it is needed."""
+        """Give work to the processes that may take more, and start another if it is needed."""
         if self.is_closed:
             return
         self._hand_out()

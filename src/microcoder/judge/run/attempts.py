@@ -87,8 +87,9 @@ class Attempts:
             return Attempts(list(first.results), uncounted)
         results = []
         # They may differ in length: each ends where the stop rule says.
-        for one, other in zip(first.results, second.results, strict=False):
-            results.append(other if one.verdict is Outcome.ACCEPTED else one)
+        for result, repeated in zip(first.results, second.results, strict=False):
+            worse = repeated if result.verdict is Outcome.ACCEPTED else result
+            results.append(worse)
         uncounted += [*_rejudged(len(results)), *second.uncounted]
         return Attempts(results, uncounted)
 

@@ -40,7 +40,7 @@ from microcoder.judge.run.options import JudgeOptions
 from microcoder.judge.run.supervisor import Loaded, Sandbox, SandboxDied, TestTask, make_memory_file
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.verdicts import Run
-from microcoder.judge.sandbox.protocol import BUILT_FILE, CPU_EXPIRED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import BUILT_FILE, Expiry
 
 _WALL_FACTOR = 3.0
 """Wall limit of a build, in CPU limits."""
@@ -237,12 +237,12 @@ def run_compiler(
     run = sandbox.run(task, limits)
     result = run.result
     # CPU time was left: the machine is at fault, not the program.
-    if result.expired == WALL_EXPIRED:
+    if result.expired == Expiry.WALL:
         wall_seconds = result.wall_us / 1e6
         raise SandboxDied(
             f"the compiler stood still: {run.cpu_seconds:.1f} s of CPU in {wall_seconds:.0f} s"
         )
-    if result.expired == CPU_EXPIRED:
+    if result.expired == Expiry.CPU:
         return Build(b"", _OUT_OF_TIME.format(seconds=language.build_seconds))
     if result.exit_code or result.signal or not run.wire:
         # A disk that is full fails a build whatever its source is.

@@ -32,7 +32,7 @@ from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Loaded, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import Expiry
 
 _UNCAUGHT = "Traceback (most recent call last)"
 """What Python says after an exception, which must not read as "wrong"."""
@@ -141,7 +141,7 @@ def _read(
     words = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
     # Before the exit code: a checker that was stopped has none of its own.
-    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
+    if ended.expired in (Expiry.CPU, Expiry.WALL) or ended.signal == signal.SIGXCPU:
         why = "it took too long"
     elif ended.signal:
         why = f"killed by {verdicts.signal_name(ended.signal)}"

@@ -48,13 +48,7 @@ from microcoder.judge.run.builds import (
 )
 from microcoder.judge.run.checks import read_test
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
-from microcoder.judge.sandbox.protocol import (
-    CPU_EXPIRED,
-    FOLDER_EXPIRED,
-    NO_RUNTIME,
-    STDIN_FILE,
-    WALL_EXPIRED,
-)
+from microcoder.judge.sandbox.protocol import NO_RUNTIME, STDIN_FILE, Expiry
 
 StopRule = Literal["first_failure", "first_limit", "never"]
 """After which test the others are skipped."""
@@ -344,7 +338,7 @@ def _find_failure(run: Run, source: _Source) -> tuple[Outcome, str] | None:
     if _is_out_of_memory(run, source):
         memory_mib = ended.memory_kib / 1024
         return Outcome.MEMORY_LIMIT, f"{memory_mib:.0f} MiB of {source.memory_mib} MiB"
-    is_expired = ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU
+    is_expired = ended.expired in (Expiry.CPU, Expiry.WALL) or ended.signal == signal.SIGXCPU
     if run.cpu_seconds > limits.cpu_seconds or is_expired:
         return Outcome.TIME_LIMIT, f"cpu {run.cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
     if ended.signal:
@@ -363,7 +357,7 @@ def _writes_too_much(run: Run, limits: Limits) -> bool:
     longest = max(run.stdout_bytes, run.stderr_bytes, len(run.wire or b""))
     if longest > limits.output_bytes:
         return True
-    return run.result.signal == signal.SIGXFSZ or run.result.expired == FOLDER_EXPIRED
+    return run.result.signal == signal.SIGXFSZ or run.result.expired == Expiry.FOLDER
 
 
 def _is_out_of_memory(run: Run, source: _Source) -> bool:
@@ -463,7 +457,7 @@ def _run_checker(
     code = run.result.exit_code
     # Python's exit code after an exception must not read as "wrong".
     has_raised = code == 1 and "Traceback (most recent call last)" in run.stderr
-    is_expired = run.result.expired in (CPU_EXPIRED, WALL_EXPIRED)
+    is_expired = run.result.expired in (Expiry.CPU, Expiry.WALL)
     if run.result.signal or is_expired or has_raised:
         return f"failed: {words[-150:]}"
     if code in right:

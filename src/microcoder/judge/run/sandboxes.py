@@ -31,7 +31,7 @@ from microcoder.judge.run.supervisor import (
 )
 from microcoder.judge.run.timing import Calibration, Limits, limits_for
 from microcoder.judge.run.verdicts import OUTPUT_MIB, PreparedProblem, Run
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, NO_RUNTIME
+from microcoder.judge.sandbox.protocol import NO_RUNTIME, Expiry
 
 _CALIBRATION_SECONDS = 10.0
 """CPU limit of the fixed programs that measure the machine."""
@@ -231,7 +231,7 @@ class Sandboxes:
         """
         with self.slot.shared():
             run = self.use(kind, lambda sandbox: sandbox.run(task, limits))
-            if run.result.signal != signal.SIGKILL or run.result.expired != FINISHED:
+            if run.result.signal != signal.SIGKILL or run.result.expired != Expiry.FINISHED:
                 return run
             self.record.retries += 1
             return self.use(kind, lambda sandbox: sandbox.run(task, limits))
@@ -284,7 +284,7 @@ class Sandboxes:
                 slowdown = timing.MAX_SLOWDOWN
             run = self._run(kind, task, limits, slowdown, batch)
             may_rerun = not (self.has_rerun or self._is_only_attempt)
-            if run.result.expired != CPU_EXPIRED or not may_rerun:
+            if run.result.expired != Expiry.CPU or not may_rerun:
                 return run, slowdown
             measured = self._measure_slowdown(run)
             if not timing.explains_expiry(measured, limits, run.cpu_seconds):

@@ -20,7 +20,7 @@ from microcoder.judge.sandbox.batch import (
     pack_inputs,
     unpack_frames,
 )
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, FINISHED, PLAIN, Result
+from microcoder.judge.sandbox.protocol import PLAIN, Expiry, Result
 
 
 class DiscardedRun(NamedTuple):
@@ -160,7 +160,7 @@ class ProcessBatch:
     @property
     def is_out_of_time(self) -> bool:
         """Whether the process was ended at its CPU limit."""
-        return self.result is not None and self.result.expired == CPU_EXPIRED
+        return self.result is not None and self.result.expired == Expiry.CPU
 
     def open(self, stdout: int) -> list[int]:
         """Return new descriptors for the process: later stdin, inputs, frames, questions.
@@ -203,7 +203,7 @@ class ProcessBatch:
         return result._replace(
             exit_code=status,
             signal=0,
-            expired=FINISHED,
+            expired=Expiry.FINISHED,
             cpu_us=result.cpu_us // self.num_ended,
             wall_us=result.wall_us // self.num_ended,
         )
@@ -351,7 +351,12 @@ class JudgedBatch(ProcessBatch):
             return True
         run = Run(
             result=Result(
-                exit_code=status, signal=0, cpu_us=0, wall_us=0, memory_kib=0, expired=FINISHED
+                exit_code=status,
+                signal=0,
+                cpu_us=0,
+                wall_us=0,
+                memory_kib=0,
+                expired=Expiry.FINISHED,
             ),
             stdout=b"" if is_function else output,
             stdout_bytes=0 if is_function else len(output),

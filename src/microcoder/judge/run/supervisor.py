@@ -371,7 +371,7 @@ class Sandbox:
             if answer[:1] != protocol.RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             result = Result.unpack(answer)
-            if result.expired == protocol.ROOM_LACKED:
+            if result.expired == protocol.Expiry.FILE_SYSTEM:
                 raise DiskFull(self._full_disk)
             return watchdog.conclude(result)
         except BaseException:
@@ -535,10 +535,10 @@ class Watchdog:
     def conclude(self, result: Result) -> Result:
         """Return the test's result; one whose CPU time was used up is no wall time-out."""
         is_out_of_time = self._cpu_seconds > self._limits.cpu_seconds
-        if result.expired == protocol.WALL_EXPIRED and is_out_of_time:
+        if result.expired == protocol.Expiry.WALL and is_out_of_time:
             # A compiler's own children count: the watch sees the CPU time of one process.
             cpu_us = int(self._cpu_seconds * 1e6)
-            return result._replace(expired=protocol.CPU_EXPIRED, cpu_us=cpu_us)
+            return result._replace(expired=protocol.Expiry.CPU, cpu_us=cpu_us)
         return result
 
     def _extend(

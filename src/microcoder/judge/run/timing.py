@@ -46,7 +46,7 @@ from dataclasses import dataclass, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import Reading
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
+from microcoder.judge.sandbox.protocol import SLICE_SECONDS, Expiry, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
 """Wall limit of a test, in CPU limits, as at Kattis; time that it waits for a processor is not
@@ -299,9 +299,9 @@ def find_overrun(
 ) -> str:
     """Return a message with the time that exceeded a test's limit; empty if none did."""
     cpu_seconds = result.cpu_us / 1e6
-    if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
+    if cpu_seconds > limits.cpu_seconds or result.expired == Expiry.CPU or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
-    if result.expired != WALL_EXPIRED:
+    if result.expired != Expiry.WALL:
         return ""
     wall_seconds = result.wall_us / 1e6
     return f"wall {wall_seconds:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"

@@ -44,7 +44,7 @@ from microcoder.judge.run.timing import (
     Limits,
     limits_for,
 )
-from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
+from microcoder.judge.sandbox.protocol import Expiry, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 """Last line of a Python program that ran out of memory."""
@@ -313,7 +313,7 @@ def _find_excess(run: Run, limits: Limits) -> str:
             return f"{name} exceeds {limit_mib} MiB"
     if run.result.signal == signal.SIGXFSZ:
         return f"a file exceeds {limit_mib} MiB"
-    if run.result.expired == FOLDER_EXPIRED:
+    if run.result.expired == Expiry.FOLDER:
         return "its files exceed what a test may write"
     return ""
 
