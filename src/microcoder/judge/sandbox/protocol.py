@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
 MAX_DESCRIPTORS = 64
@@ -42,17 +42,21 @@ GO_ON = b"G"
 MAX_MESSAGE = 1 << 16
 """Largest message, in bytes."""
 
-# Why the fork server ended a test: `Result.expired`.
-FINISHED = 0
-"""The test ended by itself, or by a limit of the kernel's."""
-CPU_EXPIRED = 1
-"""It used more CPU time than it may."""
-WALL_EXPIRED = 2
-"""It took more wall time than it may."""
-FOLDER_EXPIRED = 3
-"""Its folder held more than it may."""
-ROOM_LACKED = 4
-"""The file system was full before its folder was: a fault of the machine."""
+
+class Expiry(IntEnum):
+    """Why the fork server ended a test: `Result.expired`."""
+
+    FINISHED = 0
+    """It did not: the test ended by itself, or by a limit of the kernel's."""
+    CPU = 1
+    """It used more CPU time than it may."""
+    WALL = 2
+    """It took more wall time than it may."""
+    FOLDER = 3
+    """Its folder held more than it may."""
+    FILE_SYSTEM = 4
+    """The file system was full before its folder was: a fault of the machine."""
+
 
 SLICE_SECONDS = 0.2
 """CPU time after which the fork server asks whether other tests are to run first."""
@@ -195,7 +199,7 @@ class Result(NamedTuple):
     memory_kib: int
     """Peak resident memory beyond what the zygote itself holds."""
     expired: int
-    """FINISHED, or the limit at which the fork server ended it."""
+    """An `Expiry`: FINISHED, or the limit at which the fork server ended it."""
 
     def pack(self) -> bytes:
         """Return the result as a message."""

@@ -17,7 +17,7 @@ import socket
 import time
 
 from microcoder.judge.sandbox import protocol
-from microcoder.judge.sandbox.protocol import Request, Result
+from microcoder.judge.sandbox.protocol import Expiry, Request, Result
 from microcoder.judge.sandbox.quota import POLL_SECONDS, Quota, cpu_clock
 
 _OVERSLEPT_SECONDS = 0.1
@@ -51,19 +51,19 @@ def wait_with_limits(
     """
     watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
     expired = watch.wait(quota)
-    if expired != protocol.FINISHED:
+    if expired != Expiry.FINISHED:
         # It is not reaped before `wait4`, so until then its number cannot be another process's.
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
     os.close(watch.descriptor)
     _, status, usage = os.wait4(pid, 0)
     if quota is not None:
-        if expired == protocol.FINISHED:
+        if expired == Expiry.FINISHED:
             expired = _find_excess(quota)
         quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
-    if expired == protocol.FINISHED and cpu_seconds > request.cpu_seconds:
-        expired = protocol.CPU_EXPIRED
+    if expired == Expiry.FINISHED and cpu_seconds > request.cpu_seconds:
+        expired = Expiry.CPU
     return Result(
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1,
         signal=os.WTERMSIG(status) if os.WIFSIGNALED(status) else 0,
@@ -77,10 +77,10 @@ def wait_with_limits(
 def _find_excess(quota: Quota) -> int:
     """Return the limit of space that a test which ended by itself exceeded; FINISHED if none."""
     if quota.has_files and quota.is_exceeded(is_final=True):
-        return protocol.FOLDER_EXPIRED
+        return Expiry.FOLDER
     if quota.lacks_space:
-        return protocol.ROOM_LACKED
-    return protocol.FINISHED
+        return Expiry.FILE_SYSTEM
+    return Expiry.FINISHED
 
 
 class _Watch:
@@ -119,9 +119,9 @@ class _Watch:
             now = time.monotonic()
             pause = self._choose_pause(cpu_seconds, cpu_left, quota)
             if self._is_finished(poll, pause, channel, quota):
-                return protocol.FINISHED
+                return Expiry.FINISHED
             if quota is not None and quota.has_files and quota.is_exceeded():
-                return protocol.FOLDER_EXPIRED
+                return Expiry.FOLDER
             self._count_wall(time.monotonic() - now, pause)
             if self._frames >= 0 and os.fstat(self._frames).st_size:
                 self._limit_later_tests()
@@ -130,14 +130,14 @@ class _Watch:
                 self._share(cpu_seconds)
             cpu_left = self._cpu_limit - cpu_seconds
             if cpu_left <= 0:
-                return protocol.CPU_EXPIRED
+                return Expiry.CPU
             cpu_left = max(cpu_left, _SHORTEST_SECONDS)
             if self._wall_left <= 0:
                 self._wall_left = self._ask(
                     protocol.STILL, time.monotonic() - self.started - self._lost
                 )
                 if self._wall_left <= 0:
-                    return protocol.WALL_EXPIRED
+                    return Expiry.WALL
 
     def _choose_pause(self, cpu_seconds: float, cpu_left: float, quota: Quota | None) -> float:
         """Return how long to wait for the test's end before its times and its folder are read."""
