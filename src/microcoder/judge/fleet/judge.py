@@ -274,6 +274,7 @@ class BaseJudge(ABC):
         with self._lock:
             left = list(self._in_flight.values())
             self._in_flight = {}
+        # Nobody else will answer these.
         for work in left:
             answer_all(work, work.fault(f"this {type(self).__name__} was closed"))
 
@@ -367,6 +368,7 @@ class Judge(BaseJudge):
         Raises:
             DataError: its tests cannot be read.
         """
+        # Kept there, where its programs find it.
         self._problem_cache.find(problem)
 
     def submit_run(self, invocation: Invocation) -> Future[Execution]:

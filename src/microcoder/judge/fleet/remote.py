@@ -194,6 +194,7 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine as a task; only in the loop's thread."""
         task = self._loop.create_task(work)
+        # The loop itself keeps only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

@@ -226,6 +226,7 @@ def _find_error(stderr: str) -> str:
         for number, line in enumerate(rest):
             if line and not line.startswith(" "):
                 return line if is_group else " ".join(rest[number:])
+    # The runtimes of other languages print no such heading.
     named = [line for line in lines if _NAMED_ERROR.fullmatch(line)]
     return named[-1] if named else ""
 

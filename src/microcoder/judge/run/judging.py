@@ -516,6 +516,7 @@ class Session:
         if trouble:
             raise EvaluatorFault(trouble)
         packages = self.sandboxes.packages
+        # A harness and the answer that it calls may each import packages.
         for source in sources:
             problem = packages.find_problem(source, is_function=is_function)
             if problem:

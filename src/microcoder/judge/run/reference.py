@@ -259,6 +259,7 @@ def _load(opened: contextlib.ExitStack, source: _Source, machine: _Machine) -> _
 def _interpret(source: _Source, machine: _Machine) -> _Ready:
     """Return a Python program that is loaded as it is."""
     packages = machine.packages
+    # A harness and the answer that it calls may each import packages.
     for text in (source.code, source.answer):
         missing = packages.find_problem(text, is_function=bool(source.fn_name))
         if missing:

@@ -133,6 +133,7 @@ class Sandboxes:
         Raises:
             SandboxDied: the sandboxes were closed.
         """
+        # Started on first use: most workers need one kind only.
         if not self._is_closed and kind not in self._started:
             self._started[kind] = self._start(kind)
         # Looked at once more: another thread may have closed them while one was started.

@@ -88,6 +88,7 @@ class VerdictFile:
         if rows:
             self._check_origin(rows[0].get("origin"), self._partial)
             self._take(rows[1:])
+        # A header alone is nothing to resume from.
         self._has_begun = any("verdict" in row for row in rows)
         # A last line that a kill cut off.
         self._file.truncate(self._partial.read_bytes().rfind(b"\n") + 1)
@@ -166,6 +167,7 @@ class VerdictFile:
     def _append(self, row: Row) -> None:
         assert self._file is not None
         self._file.write(to_line(row))
+        # At once: an interrupted run resumes from what was written.
         self._file.flush()
 
 

@@ -318,6 +318,7 @@ class Sandbox:
                 shared = batch.open(-1 if is_function else streams.stdout)
             contents = [content for content in task.files.values() if content is not None]
             files = [make_memory_file(content) for content in contents]
+            # In the order in which the fork server expects them.
             descriptors = [task.source, task.cache, *streams.listed(), *shared, *files]
             opened += files
             request = Request(

@@ -247,6 +247,7 @@ class Workers:
             except Exception as error:
                 opened.set_exception(error)
 
+        # In a worker's thread: a sandbox belongs to the thread that made it.
         self._slots.put(open_first)
         isolation, self.time_scale = opened.result()
         self._builds.time_scale = self.time_scale
@@ -265,6 +266,7 @@ class Workers:
         for session in self.sessions:
             session.sandboxes.interrupt()
         for thread in self._threads:
+            # Not for ever: a thread may hang in the kernel.
             thread.join(_JOIN_SECONDS)
         for file in self._own_files:
             os.close(file)
