@@ -12,7 +12,7 @@ from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCas
 from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.remote import JudgeRequest, strip_problem
 from microcoder.judge.run.verdicts import PreparedProblem
-from microcoder.judge.run.workers import Shelf, Work
+from microcoder.judge.run.workers import ProblemCache, Work
 
 PROBLEM = Problem(id="p", fn_name="solve", tests=(TestCase(input="[1]", output="[1]"),))
 CHANGES: dict[str, object] = {
@@ -60,7 +60,7 @@ def test_program_rule_and_environment_decide_in_the_store() -> None:
 def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
     problem = PROBLEM if name != "language" else PROBLEM.model_copy(update={"fn_name": None})
     changed = problem.model_copy(update={name: CHANGES[name]})
-    shelf = Shelf(PreparedProblem, 1 << 20)
+    shelf = ProblemCache(PreparedProblem, 1 << 20)
     assert shelf.find(changed).number != shelf.find(problem).number
     assert store_key(changed) != store_key(problem)
     sent = JudgeRequest.model_validate_json(write_request([asked(changed)])).problems[0]
@@ -70,7 +70,7 @@ def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
 
 def test_fields_that_do_not_decide_share_verdicts() -> None:
     others = PROBLEM.model_copy(update=dict.fromkeys(NOT_JUDGED_BY, "text"))
-    shelf = Shelf(PreparedProblem, 1 << 20)
+    shelf = ProblemCache(PreparedProblem, 1 << 20)
     assert shelf.find(others).number == shelf.find(PROBLEM).number
     assert store_key(others) == store_key(PROBLEM)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.judge.languages.packages import ROOT_VARIABLE
+from microcoder.judge.languages.kept_folders import ROOT_VARIABLE
 
 
 def make_wheel(folder: Path, name: str, version: str, text: str, *, needs: str = "") -> None:

@@ -257,7 +257,7 @@ def share_without_the_screen() -> None:
         is_plain = is_plain and not trial.writes_by_name
         return trial.problem.tests[len(tries.results) :] if is_plain else ()
 
-    judging.Session._choose_together = choose  # pyrefly: ignore[bad-assignment]
+    judging.Session._choose_batch = choose  # pyrefly: ignore[bad-assignment]
 
 
 def _with_more_tests(case: Case) -> Case:

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 
 from microcoder.judge.run.screen import find_obstacle
-from microcoder.judge.run.sharing import Series
+from microcoder.judge.run.sharing import ProcessBatch
 from microcoder.judge.run.supervisor import LoadedProgram, Sandbox
 from microcoder.judge.run.timing import limits_for
 from microcoder.judge.sandbox.batch import MODULES
@@ -140,7 +140,7 @@ def run_together(
         sandbox.run(
             program.task(stdin),
             limits_for(5.0, 512, 16),
-            series=Series([stdin] * (num_tests - 1), 1.0, note),
+            batch=ProcessBatch([stdin] * (num_tests - 1), 1.0, note),
         )
     finally:
         program.close()

@@ -25,9 +25,9 @@ from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.counts import WorkerRecord
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
-from microcoder.judge.run.supervisor import Attendance, LoadedProgram, Sandbox, SandboxDied
-from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Limits, Pace, limits_for
-from microcoder.judge.run.turns import Turn
+from microcoder.judge.run.slots import Slot
+from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied, Watchdog
+from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Calibration, Limits, limits_for
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 from tests.judge.conftest import NEEDS, make_problem, run, workers_of
@@ -182,31 +182,33 @@ def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_tha
     None
 ):
     record = WorkerRecord()
-    attendance = Attendance(limits_for(0.1, 64, 16), Turn(), record)
+    watchdog = Watchdog(limits_for(0.1, 64, 16), Slot(), record)
     limit = 3 * 0.1 + 1
     for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
-        assert attendance._extend(0, seconds, seconds) == pytest.approx(more)
+        assert watchdog._extend(0, seconds, seconds) == pytest.approx(more)
     assert record.blind == 1
     assert record.extended == 0
     assert len(record.reasons) == 1
 
 
 def test_neighbours_count_as_the_fixed_program_shows() -> None:
-    pace = Pace()
-    pace.learn(PROGRAM, 1.0)
-    assert pace.measure(PROGRAM, lambda: 1.05) == 1.0 == pace.slowdown
-    assert pace.measure(PROGRAM, iter([1.3, 3.0, 1.2]).__next__) == 1.2 == pace.slowdown
-    assert pace.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
+    calibration = Calibration()
+    calibration.learn(PROGRAM, 1.0)
+    assert calibration.measure(PROGRAM, lambda: 1.05) == 1.0 == calibration.slowdown
+    assert (
+        calibration.measure(PROGRAM, iter([1.3, 3.0, 1.2]).__next__) == 1.2 == calibration.slowdown
+    )
+    assert calibration.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
     for _ in range(4):
-        pace.measure(PROGRAM, lambda: 1.0)
-    assert pace.slowdown == 1.0
+        calibration.measure(PROGRAM, lambda: 1.0)
+    assert calibration.slowdown == 1.0
 
 
 def slowed_session() -> Session:
     """A session on a machine that was much faster once."""
-    pace = Pace()
-    pace.learn(PROGRAM, 0.001)
-    return Session(Sandboxes(JudgeOptions(stop="never"), pace=pace))
+    calibration = Calibration()
+    calibration.learn(PROGRAM, 0.001)
+    return Session(Sandboxes(JudgeOptions(stop="never"), calibration=calibration))
 
 
 def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
@@ -225,10 +227,10 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert session.record.reruns == 1
     # An only try is not cut off for its neighbours, and timed once.
     with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
-        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
         assert run.stdout == b"3\n"
         assert run.cpu_seconds < 0.3
-        assert [loss.reason for loss in session.sandboxes.losses] == [Repeat.NEAR_LIMIT]
+        assert [loss.reason for loss in session.sandboxes.discarded] == [Repeat.NEAR_LIMIT]
 
 
 @NEEDS["cpp"]  # whose files sh is among
@@ -307,7 +309,7 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
 ) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    attendance = Attendance(limits, Turn(), WorkerRecord())
+    watchdog = Watchdog(limits, Slot(), WorkerRecord())
     with subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,
@@ -316,7 +318,7 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
         assert child.stdout is not None
         assert child.stdout.readline() == b"ready\n"
         found = tuple(
-            attendance.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0)
+            watchdog.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0)
         )
         child.kill()
     assert found == answers

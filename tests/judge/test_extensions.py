@@ -21,7 +21,7 @@ from microcoder import (
     Verdict,
 )
 from microcoder.judge.core.extensions import Extension, load_extension
-from microcoder.judge.core.prompts import load_asker
+from microcoder.judge.core.prompts import load_prompt_builder
 from microcoder.judge.core.rewards import (
     ALL_TESTS,
     Reward,
@@ -142,15 +142,17 @@ PROBLEM = Problem(
 
 
 def test_the_built_in_styles() -> None:
-    asked = load_asker("instruct")(PROBLEM)
+    asked = load_prompt_builder("instruct")(PROBLEM)
     assert asked.text.startswith("Add two numbers")
     assert "reads the input from standard input" in asked.text
     assert asked.before == ()
-    assert load_asker("bare")(PROBLEM).text == PROBLEM.statement
+    assert load_prompt_builder("bare")(PROBLEM).text == PROBLEM.statement
 
 
 def test_a_template_is_filled_in_and_other_braces_stay() -> None:
-    ask = load_asker("template", {"text": "{statement}\nIn {language}, within {budget} tokens."})
+    ask = load_prompt_builder(
+        "template", {"text": "{statement}\nIn {language}, within {budget} tokens."}
+    )
     assert (
         ask(PROBLEM).text == "Add two numbers, $\\frac{a}{b}$.\nIn python, within {budget} tokens."
     )
@@ -159,11 +161,11 @@ def test_a_template_is_filled_in_and_other_braces_stay() -> None:
         ({}, "needs the option 'text'"),
     ):
         with pytest.raises(ConfigError, match=message):
-            load_asker("template", options)(PROBLEM)
+            load_prompt_builder("template", options)(PROBLEM)
 
 
 def test_a_system_turn_comes_first() -> None:
-    prompt = load_asker("bare", system="Be brief.")(PROBLEM)
+    prompt = load_prompt_builder("bare", system="Be brief.")(PROBLEM)
     assert prompt.before == (Turn("system", "Be brief."),)
     assert prompt.as_chat()[-1] == {"role": "user", "content": PROBLEM.statement}
 
@@ -176,14 +178,17 @@ def test_a_function_of_the_users_own_returns_a_text_or_a_chat(tmp_path: Path) ->
         "    return [{'role': 'system', 'content': 'S'}, {'role': 'user', 'content': problem.id}]\n"
         "def answered(problem):\n    return [{'role': 'assistant', 'content': 'A'}]\n"
     )
-    assert load_asker(f"{path}:text")(PROBLEM).text == "Q: add"
-    assert load_asker(f"{path}:chat")(PROBLEM).as_chat()[0] == {"role": "system", "content": "S"}
+    assert load_prompt_builder(f"{path}:text")(PROBLEM).text == "Q: add"
+    assert load_prompt_builder(f"{path}:chat")(PROBLEM).as_chat()[0] == {
+        "role": "system",
+        "content": "S",
+    }
     with pytest.raises(
         ConfigError, match=r"own\.py line 5\) returned .* a chat that ends with the user's turn"
     ):
-        load_asker(f"{path}:answered")(PROBLEM)
+        load_prompt_builder(f"{path}:answered")(PROBLEM)
     with pytest.raises(ConfigError, match=r"prompt\.system is given too"):
-        load_asker(f"{path}:chat", system="Be brief.")(PROBLEM)
+        load_prompt_builder(f"{path}:chat", system="Be brief.")(PROBLEM)
 
 
 def verdict(outcome: Outcome, *tests: Outcome) -> Verdict:

@@ -1,5 +1,5 @@
 """One fleet, whatever its transport: each program gets one verdict,
-whatever becomes of the places that judge.
+whatever becomes of the backends that judge.
 """
 
 import random
@@ -10,17 +10,17 @@ import pytest
 
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Repeat, TestCase, Verdict
-from microcoder.judge.fleet.fleet import Place
+from microcoder.judge.fleet.fleet import Backend
 from microcoder.judge.fleet.remote import RemoteJudge
-from microcoder.judge.run.turns import most_workers
+from microcoder.judge.run.slots import most_workers
 from microcoder.judge.run.workers import Work
 
 RIGHT = Verdict(Outcome.ACCEPTED, (), 1)
 PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) for n in range(3)]
 
 
-class Desk(Place):
-    """A place whose answers the test gives."""
+class Desk(Backend):
+    """A backend whose answers the test gives."""
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         pass
@@ -33,10 +33,10 @@ class Desk(Place):
 class Desks(RemoteJudge[Desk]):
     """A fleet of them, which gives a program up after three losses."""
 
-    def __init__(self, num_places: int, workers: int) -> None:
+    def __init__(self, num_backends: int, workers: int) -> None:
         super().__init__()
-        self.desks = [Desk() for _ in range(num_places)]
-        self._places = {str(n): desk for n, desk in enumerate(self.desks)}
+        self.desks = [Desk() for _ in range(num_backends)]
+        self._backends = {str(n): desk for n, desk in enumerate(self.desks)}
         for desk in self.desks:
             self._open(desk, workers)
 
@@ -49,7 +49,7 @@ class Desks(RemoteJudge[Desk]):
         return [self.submit(Program(f"# {n}"), problem) for n in range(first, first + number)]
 
     def land(self, desk: Desk, number: int | None = None) -> None:
-        """Answer the oldest program of a place, or that of this number."""
+        """Answer the oldest program of a backend, or that of this number."""
         self._land(desk, next(iter(desk.held)) if number is None else number, RIGHT)
 
     def lose(self, desk: Desk, *, is_back: bool = True) -> None:
@@ -61,7 +61,7 @@ class Desks(RemoteJudge[Desk]):
     def _wake(self) -> None:
         self._hand_out()
 
-    def _find_end(self, place: Desk, item: Work, why: str) -> str:
+    def _find_end(self, backend: Desk, item: Work, why: str) -> str:
         return f"lost {item.num_losses} times: {why}" if item.num_losses > 2 else ""
 
 
@@ -105,7 +105,7 @@ def test_what_was_lost_twice_goes_out_one_by_one_and_is_given_up_in_the_end() ->
         for future in futures:
             if future.result(0).is_accepted:
                 right.append(future.result(0))
-        # A place that was lost may have run all its tests as well.
+        # A backend that was lost may have run all its tests as well.
         assert [len(verdict.uncounted) for verdict in right] == [1] * 6 + [0]
         reasons = set()
         for verdict in right:

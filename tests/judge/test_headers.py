@@ -16,7 +16,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES, Language, find_language
-from microcoder.judge.languages.packages import ROOT_VARIABLE
+from microcoder.judge.languages.kept_folders import ROOT_VARIABLE
 from microcoder.judge.run import builds
 from microcoder.judge.run.builds import (
     BUILDS_WITHOUT,
@@ -24,8 +24,8 @@ from microcoder.judge.run.builds import (
     Builds,
     build_program,
     find_header,
+    find_header_roots,
     find_included,
-    find_places,
     find_toolchain,
     make_header,
     require_compiler,
@@ -211,7 +211,7 @@ def test_where_it_cannot_be_kept_builds_go_on_in_a_scaled_time(
 def test_nobody_waits_for_another_process(
     empty_root: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (folder,) = find_places()
+    (folder,) = find_header_roots()
     folder.mkdir()
     with (folder / f".{builds._digest(CPP, IO)}.lock").open("a") as lock:
         lock_file(lock)

@@ -16,7 +16,7 @@ from microcoder.judge import Invocation, Judge
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
 from microcoder.judge.fleet.pipe import Processes
-from microcoder.judge.run.turns import Places, Turn, make_lock_files
+from microcoder.judge.run.slots import Slot, Slots, make_lock_files
 from microcoder.judge.run.workers import count_processes
 from tests.judge.conftest import ADD, make_problem, run
 from tests.judge.processes import children_of, descendants_of, wait_until_gone
@@ -55,7 +55,7 @@ def pool_of(judging: Judge) -> Processes:
 
 def processes_of(judging: Judge) -> list[int]:
     pids = []
-    for member in list(pool_of(judging)._places.values()):
+    for member in list(pool_of(judging)._backends.values()):
         if member.process is not None:
             pids.append(member.process.pid)
     return pids
@@ -140,7 +140,7 @@ def test_a_program_whose_process_ends_twice_is_a_fault() -> None:
 
     def kill_whatever_works() -> None:
         while not stop.wait(0.2):
-            for member in list(pool_of(judging)._places.values()):
+            for member in list(pool_of(judging)._backends.values()):
                 if member.held and member.process is not None:
                     member.process.kill()
 
@@ -194,7 +194,7 @@ with Judge(workers=2, processes=int(sys.argv[1]), time_scale=1) as judging:
         sys.stdin.read()
         os._exit(0)
     else:
-        pids = [member.process.pid for member in list(pool._places.values()) if member.process]
+        pids = [member.process.pid for member in list(pool._backends.values()) if member.process]
     print(*pids, flush=True)
     judging.judge([Program("while True: pass"), Program("while 1: pass")], [problem] * 2)
 """
@@ -245,20 +245,20 @@ def lock_files() -> Iterator[list[int]]:
 
 
 def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
-    # Three processes, each with three threads and a place for each.
-    processes = [Places(3) for _ in range(3)]
+    # Three processes, each with three threads and a slot for each.
+    processes = [Slots(3) for _ in range(3)]
     running = [0, 0]
     lock = threading.Lock()
     trouble = []
 
-    def work(places: Places, number: int) -> bool:
-        turn = Turn(places, lock_files)
+    def work(slots: Slots, number: int) -> bool:
+        slot = Slot(slots, lock_files)
         for time_number in range(20):
             is_alone = (time_number + number) % 4 == 0
-            with turn.alone() if is_alone else turn.shared():
+            with slot.alone() if is_alone else slot.shared():
                 # Who has given way does not run beside one that is alone either.
                 if not is_alone:
-                    turn.give_way(memory_mib=1)
+                    slot.give_way(memory_mib=1)
                 with lock:
                     running[is_alone] += 1
                     if running[1] > 1 or (running[1] and running[0]):
@@ -266,7 +266,7 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
                 time.sleep(0.0005)
                 with lock:
                     running[is_alone] -= 1
-        turn.close()
+        slot.close()
         return True
 
     with ThreadPoolExecutor(9) as pool:
@@ -275,8 +275,8 @@ def test_alone_is_alone_among_all_processes(lock_files: list[int]) -> None:
 
 
 def test_long_programs_let_one_of_another_process_run_alone(lock_files: list[int]) -> None:
-    here = Turn(lock_files=lock_files)
-    there = Turn(lock_files=lock_files)
+    here = Slot(lock_files=lock_files)
+    there = Slot(lock_files=lock_files)
     order: list[str] = []
 
     def run_alone() -> None:

@@ -12,11 +12,10 @@ from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
 from microcoder.judge.languages import LANGUAGES
+from microcoder.judge.languages.kept_folders import ROOT_VARIABLE, find_roots
 from microcoder.judge.languages.packages import (
     PROFILES,
-    ROOT_VARIABLE,
     find_folder,
-    find_roots,
     folder_digest,
     install_packages,
     load_profile,

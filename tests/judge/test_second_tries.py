@@ -22,9 +22,9 @@ from microcoder.judge.run import sandboxes, sharing, sharing_names
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import SandboxKind
 from microcoder.judge.run.screen import find_obstacle, screen
-from microcoder.judge.run.sharing import Loss
+from microcoder.judge.run.sharing import DiscardedRun
 from microcoder.judge.run.submissions import verdict_record
-from microcoder.judge.run.supervisor import LoadedProgram, RoomLacked, Sandbox, SandboxDied
+from microcoder.judge.run.supervisor import DiskFull, LoadedProgram, Sandbox, SandboxDied
 from microcoder.judge.run.verdicts import PreparedProblem, Run
 from microcoder.train.metrics import share_uncounted, share_unrepeated
 from tests.judge.conftest import make_problem, workers_of
@@ -145,12 +145,12 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(
         monkeypatch.setattr(sandboxes, "Sandbox", Dying)
         for number, (deaths, outcome) in enumerate(
             (
-                ([RoomLacked], Outcome.ACCEPTED),
+                ([DiskFull], Outcome.ACCEPTED),
                 ([SandboxDied], Outcome.ACCEPTED),
                 ([OSError], Outcome.ACCEPTED),
                 # The first run is tried again, and that one fails:
                 # a fault that the ledger has a run of.
-                ([RoomLacked] * 2, Outcome.SANDBOX_FAULT),
+                ([DiskFull] * 2, Outcome.SANDBOX_FAULT),
             ),
             1,
         ):
@@ -167,13 +167,13 @@ def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(
     monkeypatch.setattr(sandboxes, "Sandbox", Dying)
     with closing(Session()) as session, closing(LoadedProgram("print(3)")) as program:
         problem = PreparedProblem(make_problem(("", "3")))
-        monkeypatch.setattr(Dying, "deaths", [RoomLacked])
+        monkeypatch.setattr(Dying, "deaths", [DiskFull])
         with pytest.raises(EvaluatorFault, match="the disk was full"):
-            session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+            session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
         monkeypatch.setattr(Dying, "deaths", [SandboxDied])
-        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_try=True)
+        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
         assert run.stdout == b"3\n"
-        assert session.sandboxes.losses == [Loss(Repeat.SANDBOX_DIED, 0.0)]
+        assert session.sandboxes.discarded == [DiscardedRun(Repeat.SANDBOX_DIED, 0.0)]
 
 
 def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:

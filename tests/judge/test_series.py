@@ -3,7 +3,7 @@
 import os
 import socket
 
-from microcoder.judge.run.sharing import Series
+from microcoder.judge.run.sharing import ProcessBatch
 from microcoder.judge.sandbox import batch
 from microcoder.judge.sandbox.batch import GO_ON, pack_frame, unpack_frames
 from microcoder.judge.sandbox.protocol import Result
@@ -12,69 +12,69 @@ ENDED = Result(exit_code=0, signal=0, cpu_us=900, wall_us=1200, memory_kib=50, e
 INPUTS = [b"2", b"3"]
 
 
-def _ask(series: Series, questions: int) -> bytes:
+def _ask(process: ProcessBatch, questions: int) -> bytes:
     """Ask once, and hear nothing else within a moment; return the answer."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         os.write(questions, GO_ON)
-        series.attend(ours, 0.01)
+        process.answer_questions(ours, 0.01)
     return os.read(questions, 1)
 
 
-def _series(right: set[bytes]) -> Series:
-    return Series(INPUTS, 0.5, lambda number, status, output: not status and output in right)
+def _process_of(right: set[bytes]) -> ProcessBatch:
+    return ProcessBatch(INPUTS, 0.5, lambda number, status, output: not status and output in right)
 
 
-def _write(series: Series, *told: tuple[int, bytes], stdout: int = -1) -> tuple[int, int]:
+def _write(process: ProcessBatch, *told: tuple[int, bytes], stdout: int = -1) -> tuple[int, int]:
     """Begin a process and say this much of its tests; return where it gets its inputs and asks."""
-    _, inputs, frames, questions = series.open(stdout)
+    _, inputs, frames, questions = process.open(stdout)
     os.write(frames, b"".join(pack_frame(*one) for one in told))
     return inputs, questions
 
 
 def test_inputs_are_there_once_the_first_test_was_right() -> None:
-    series = _series({b"a", b"b"})
-    _, inputs, frames, questions = series.open(-1)
+    process = _process_of({b"a", b"b"})
+    _, inputs, frames, questions = process.open(-1)
     os.write(frames, pack_frame(0, b"a"))
     assert os.fstat(inputs).st_size == 0
-    assert _ask(series, questions) == GO_ON
+    assert _ask(process, questions) == GO_ON
     assert os.pread(inputs, 100, 0).endswith(b"23")
     os.write(frames, pack_frame(0, b"b") + pack_frame(batch.ENDED, b""))
-    shared = series.finish(ENDED)
-    assert series.num_ended == 2
-    assert series.first == (0, b"a")
+    shared = process.finish(ENDED)
+    assert process.num_ended == 2
+    assert process.first == (0, b"a")
     assert shared.cpu_us == 450
     assert shared.wall_us == 600
-    assert not series.has_wrong
-    assert not series.has_lost
+    assert not process.has_wrong
+    assert not process.has_lost
 
 
 def test_a_process_that_ends_during_a_test_has_lost_it_and_one_that_is_run_again_begins_anew() -> (
     None
 ):
-    series = _series({b"a"})
-    _write(series, (0, b"a"))
-    series.finish(ENDED)  # Whatever its exit code.
-    assert series.has_lost
-    assert not series.is_out_of_time
-    _write(series, (0, b"x"))
-    series.finish(ENDED)
-    assert series.has_wrong
-    _write(series, (0, b"a"), (batch.ENDED, b""))
-    series.finish(ENDED)
-    assert not series.has_wrong
-    assert not series.has_lost
+    process = _process_of({b"a"})
+    _write(process, (0, b"a"))
+    process.finish(ENDED)  # Whatever its exit code.
+    assert process.has_lost
+    assert not process.is_out_of_time
+    _write(process, (0, b"x"))
+    process.finish(ENDED)
+    assert process.has_wrong
+    _write(process, (0, b"a"), (batch.ENDED, b""))
+    process.finish(ENDED)
+    assert not process.has_wrong
+    assert not process.has_lost
 
 
 def test_a_wrong_test_ends_its_process_and_nothing_behind_it_is_looked_at() -> None:
     for status, output in ((0, b"x"), (1, b"a")):
-        series = _series({b"a"})
-        inputs, questions = _write(series, (status, output), (0, b"a"))
-        assert _ask(series, questions) != GO_ON
+        process = _process_of({b"a"})
+        inputs, questions = _write(process, (status, output), (0, b"a"))
+        assert _ask(process, questions) != GO_ON
         assert os.fstat(inputs).st_size == 0
-        assert series.finish(ENDED).exit_code == status
-        assert series.num_ended == 1
-        assert series.has_wrong
+        assert process.finish(ENDED).exit_code == status
+        assert process.num_ended == 1
+        assert process.has_wrong
 
 
 def test_a_test_counts_if_nothing_was_changed_when_it_began_or_after_it() -> None:
@@ -90,24 +90,24 @@ def test_a_test_counts_if_nothing_was_changed_when_it_began_or_after_it() -> Non
         # More tests than were asked for do not count.
         ((0,) * 9, 1),
     ):
-        series = _series({b"a"})
-        _write(series, *((status, b"a") for status in statuses))
-        series.finish(ENDED)
-        assert series.num_ended == 3, statuses
-        assert series.num_counting == num_counting, statuses
+        process = _process_of({b"a"})
+        _write(process, *((status, b"a") for status in statuses))
+        process.finish(ENDED)
+        assert process.num_ended == 3, statuses
+        assert process.num_counting == num_counting, statuses
 
 
 def test_a_process_that_asks_for_ever_is_not_listened_to() -> None:
-    series = _series(set())
-    *_, questions = series.open(-1)
+    process = _process_of(set())
+    *_, questions = process.open(-1)
     ours, theirs = socket.socketpair()
     with ours, theirs:
         os.write(questions, GO_ON * 1000)
-        series.attend(ours, 60.0)
+        process.answer_questions(ours, 60.0)
         os.set_blocking(questions, False)
         assert 0 < len(os.read(questions, 1000)) < 100
-        series.attend(ours, 60.0)
-    assert series.finish(ENDED) == ENDED
+        process.answer_questions(ours, 60.0)
+    assert process.finish(ENDED) == ENDED
 
 
 def test_what_the_first_test_wrote_is_where_it_wrote_it_and_what_is_unfinished_is_left_out() -> (
@@ -115,12 +115,12 @@ def test_what_the_first_test_wrote_is_where_it_wrote_it_and_what_is_unfinished_i
 ):
     stdout = os.memfd_create("stdout")
     os.write(stdout, b"a")
-    series = _series({b"a"})
-    _write(series, (0, b""), (0, b"a"), stdout=stdout)
-    series.finish(ENDED)
+    process = _process_of({b"a"})
+    _write(process, (0, b""), (0, b"a"), stdout=stdout)
+    process.finish(ENDED)
     os.close(stdout)
-    assert series.first == (0, b"a")
-    assert series.num_ended == 2
+    assert process.first == (0, b"a")
+    assert process.num_ended == 2
     frames = pack_frame(0, b"a") + pack_frame(256, b"bc")
     assert [*unpack_frames(frames[:-1])] == [(0, b"a")]
     assert [*unpack_frames(frames)] == [(0, b"a"), (256, b"bc")]

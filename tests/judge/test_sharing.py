@@ -9,7 +9,8 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Call, Outcome, Problem, Program, Repeat
 from microcoder.judge.run import judging, sharing
-from microcoder.judge.run.screen import binds_constants, find_obstacle, screen
+from microcoder.judge.run.constant_modules import binds_constants
+from microcoder.judge.run.screen import find_obstacle, screen
 from tests.judge.conftest import make_problem
 from tests.judge.forging_programs import FORGERS, PERCENTS
 from tests.judge.safety_suites import KINDS

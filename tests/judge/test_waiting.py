@@ -9,8 +9,8 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program
-from microcoder.judge.run import turns
-from microcoder.judge.run.turns import Places, most_workers
+from microcoder.judge.run import slots
+from microcoder.judge.run.slots import Slots, most_workers
 from tests.judge.conftest import ADD, make_problem, workers_of
 
 ENDLESS = "while True: pass"
@@ -37,25 +37,25 @@ def landing(judging: Judge, programs: list[Program], time_limit_seconds: float) 
 
 
 def test_where_no_more_threads_start_those_that_did_do_all() -> None:
-    posts: list[SimpleQueue[turns.Job | None]] = []
+    posts: list[SimpleQueue[slots.Job | None]] = []
 
-    def start(post: SimpleQueue[turns.Job | None]) -> None:
+    def start(post: SimpleQueue[slots.Job | None]) -> None:
         if posts:
             raise RuntimeError("can't start new thread")
         posts.append(post)
 
-    places = Places(2, start)
-    jobs: list[turns.Job] = [lambda session: None, lambda session: None]
+    few = Slots(2, start)
+    jobs: list[slots.Job] = [lambda session: None, lambda session: None]
     for job in jobs:
-        places.put(job)
-    assert [posts[0].get(), places.next(posts[0])] == jobs
+        few.put(job)
+    assert [posts[0].get(), few.next(posts[0])] == jobs
 
 
 def test_on_one_worker_programs_that_end_are_judged_before_those_that_do_not(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # On a very busy machine eight short programs take longer than a long one waits for them.
-    monkeypatch.setattr(turns, "_PATIENCE_SECONDS", 600.0)
+    monkeypatch.setattr(slots, "_PATIENCE_SECONDS", 600.0)
     with Judge(workers=1, time_scale=1) as judging:
         landed = landing(judging, copies(ENDLESS, 3) + copies(ADD, 8), time_limit_seconds=0.4)
         assert judging.statistics.faults == 0
@@ -74,7 +74,7 @@ def test_closing_ends_programs_that_stand_aside() -> None:
     with Judge(workers=1, time_scale=1) as judging:
         problem = make_problem(ONE_TEST, time_limit_seconds=60.0)
         futures = [judging.submit(program, problem) for program in copies(ENDLESS, 6)]
-        while len(workers_of(judging)._places._aside) < 3:
+        while len(workers_of(judging)._slots._paused) < 3:
             time.sleep(0.01)
     assert {future.result().outcome for future in futures} == {Outcome.SANDBOX_FAULT}
     assert set(threading.enumerate()) <= before

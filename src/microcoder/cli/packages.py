@@ -6,10 +6,10 @@ from cyclopts import Parameter
 
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
+from microcoder.judge.languages.kept_folders import find_roots
 from microcoder.judge.languages.packages import (
     PROFILES,
     find_folder,
-    find_roots,
     install_packages,
     load_profile,
 )

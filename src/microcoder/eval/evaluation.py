@@ -46,7 +46,7 @@ from microcoder.judge.core.files import (
     write_text,
 )
 from microcoder.judge.core.machine import how_to_install
-from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.prompts import PromptBuilder
 from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
@@ -114,7 +114,7 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
 
 
 def _check_model(
-    generation: Transformers, config: EvalConfig, questions: Sequence[Question], ask: Asker
+    generation: Transformers, config: EvalConfig, questions: Sequence[Question], ask: PromptBuilder
 ) -> None:
     """Raise ConfigError unless a model can generate in this process, and its prompts fit."""
     if find_spec("torch") is None or find_spec("transformers") is None:
@@ -164,7 +164,7 @@ class Evaluation:
     questions: list[Question]
     saved: list[Sample]
     """The answers of the config's file; empty if a model generates them."""
-    ask: Asker
+    ask: PromptBuilder
     extract: Extractor
     observer: Observer
 

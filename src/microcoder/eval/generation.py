@@ -10,7 +10,7 @@ from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion, Endpoint
 from microcoder.eval.config import EndpointGeneration, EvalConfig, GenerationFile, ResponseSampling
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.prompts import Asker
+from microcoder.judge.core.prompts import PromptBuilder
 from microcoder.judge.core.types import Prompt, Turn
 from microcoder.train.recipe import judge as shared
 
@@ -43,7 +43,7 @@ def question_record(question: Question) -> dict[str, Any]:
     }
 
 
-def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messages:
+def build_messages(question: Question, config: EvalConfig, ask: PromptBuilder) -> Messages:
     """Return the prompt of a question as a chat."""
     text = None
     if config.prompt.style == "published":
@@ -56,7 +56,7 @@ def build_messages(question: Question, config: EvalConfig, ask: Asker) -> Messag
     return Prompt(question.id, text, before).as_chat()
 
 
-def build_asker(config: EvalConfig) -> Asker:
+def build_asker(config: EvalConfig) -> PromptBuilder:
     """Return the function that makes prompts of problems in an evaluation.
 
     It is built by the same code as in training.

@@ -5,6 +5,10 @@
 >>> problem = Problem(id="sum", tests=[{"input": "1 2", "output": "3"}])
 >>> judge([Program("print(sum(map(int, input().split())))")], [problem])[0].outcome
 <Outcome.ACCEPTED: 'accepted'>
+
+`Judge` keeps its sandboxes for many batches, `judge` is for one; both are in `fleet`. `run` judges
+in one process, `sandbox` is the untrusted side, `compare` compares outputs, `languages` says how
+programs are built, `core` has the types, `serve` the HTTP service. Read `core/types.py` first.
 """
 
 from typing import TYPE_CHECKING
@@ -42,15 +46,18 @@ __all__ = [
     "read_submissions",
 ]
 
-__getattr__, __dir__ = lazy_names(__name__, {
-    "compare.compare": ("Comparison", "compare_output", "compare_value"),
-    "languages.packages": ("JudgingEnvironment",),
-    "run.checkers": ("judge_answers",),
-    "run.checks": ("check_problem",),
-    "run.executions": ("Execution", "Invocation"),
-    "run.isolation": ("Isolation",),
-    "fleet.judge": ("Judge", "judge"),
-    "run.options": ("JudgeOptions", "StopRule"),
-    "run.reference": ("judge_by_reference",),
-    "run.submissions": ("Submission", "read_submissions"),
-})  # fmt: skip
+__getattr__, __dir__ = lazy_names(
+    __name__,
+    {
+        "compare.compare": ("Comparison", "compare_output", "compare_value"),
+        "languages.packages": ("JudgingEnvironment",),
+        "run.checkers": ("judge_answers",),
+        "run.checks": ("check_problem",),
+        "run.executions": ("Execution", "Invocation"),
+        "run.isolation": ("Isolation",),
+        "fleet.judge": ("Judge", "judge"),
+        "run.options": ("JudgeOptions", "StopRule"),
+        "run.reference": ("judge_by_reference",),
+        "run.submissions": ("Submission", "read_submissions"),
+    },
+)

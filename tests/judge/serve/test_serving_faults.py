@@ -255,7 +255,7 @@ def test_a_service_of_small_limits_is_asked_in_small_requests(judge: Judge) -> N
 
 def test_who_cancels_what_a_judge_has_does_not_blame_the_judge(judge: Judge) -> None:
     with stub_judge(judge, stick) as (url, asked), JudgeClient(url) as client:
-        (service,) = client._places.values()
+        (service,) = client._backends.values()
         future = client.submit(Program(ADD), PROBLEM)
         assert wait_until(lambda: len(asked) == 1 and len(service.held) == 1)
         assert future.cancel()

@@ -37,7 +37,7 @@ def test_a_judge_without_a_cluster_is_refused() -> None:
 
 def test_verdicts_come_once_although_an_actor_and_then_a_node_are_killed(two_nodes: Any) -> None:
     def kill_an_actor() -> None:
-        handle = next(iter(judge._places.values())).handle
+        handle = next(iter(judge._backends.values())).handle
         os.kill(ray.get(handle.__ray_call__.remote(lambda self: os.getpid())), signal.SIGKILL)
 
     def kill_a_node() -> None:
@@ -72,7 +72,7 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
             is Outcome.WRONG_ANSWER
         )
         # One that reserves nothing counts real processors.
-        handle = next(node.handle for node in judge._places.values() if node.workers)
+        handle = next(node.handle for node in judge._backends.values() if node.workers)
         num_workers = ray.get(handle.__ray_call__.remote(lambda self: self._judge.workers))
         assert num_workers == len(os.sched_getaffinity(0))
         for round_number in range(2):
@@ -86,7 +86,7 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
         assert 5 <= ray.get(kept) <= 6
         assert judge._num_again == 0
         other = PROBLEM.model_copy(update={"time_limit_seconds": 9.0})
-        judge._shelf.find(other).reference = ray.put(Unreadable())
+        judge._problem_cache.find(other).reference = ray.put(Unreadable())
         assert judge.submit(Program(ADD), other).result(60).is_accepted
         assert judge._num_again == 1
         waiting = [judge.submit(Program(f"while True: pass  # {n}"), PROBLEM) for n in range(20)]

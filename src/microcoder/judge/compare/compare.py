@@ -1,25 +1,30 @@
-"""Compare an output with the expected one: pure functions, no guessing. docs/comparison.md has the whole table.
+"""Compare an output with the expected one: pure functions, no guessing.
 
-| checker     | accepts                                                                                        |
-|-------------|------------------------------------------------------------------------------------------------|
-| `exact`     | the same text, one newline at the end more or less                                              |
-| `tokens`    | the same tokens between any white space                                                         |
-| `float`     | token by token, or value by value; two numbers within the tolerance, all else equal             |
-| `unordered` | the same lines, or tokens, in any order, each as often as expected                              |
-| `default`   | the first of the seven below that accepts; the verdict names it                                 |
+docs/comparison.md has the whole table.
 
-| method        | what may differ from the expected output                                                      |
-|---------------|-----------------------------------------------------------------------------------------------|
-| `exact`       | one newline at the end                                                                        |
-| `lines`       | a byte order mark, CRLF, white space at line ends, blank lines before and after               |
-| `tokens`      | any white space between tokens                                                                |
-| `numeric`     | how a number is written; a real one within the bounds of `text.py`, an integer exactly        |
-| `words`       | the letter case of `yes`, `no`, `true`, `false`, on lines of such words and numbers alone     |
-| `value`       | how one list, tuple, set, dict or string is written: spacing, line breaks, quotes, `None`/`null` |
-| `value_lines` | the same, line by line                                                                        |
+| checker     | accepts                                                                           |
+|-------------|-----------------------------------------------------------------------------------|
+| `exact`     | the same text, one newline at the end more or less                                |
+| `tokens`    | the same tokens between any white space                                           |
+| `float`     | token by token, or value by value; two numbers within the tolerance, else equal   |
+| `unordered` | the same lines, or tokens, in any order, each as often as expected                |
+| `default`   | the first of the seven below that accepts; the verdict names it                   |
 
-Order and number of tokens always matter; a set is a set only if the expected output is written as one; extra
-output is wrong. Comparisons in order end at the first difference.
+| method        | what may differ from the expected output                                        |
+|---------------|---------------------------------------------------------------------------------|
+| `exact`       | one newline at the end                                                          |
+| `lines`       | a byte order mark, CRLF, white space at line ends, blank lines before and after |
+| `tokens`      | any white space between tokens                                                  |
+| `numeric`     | how a number is written; a real one within the bounds of `text.py`,             |
+|               | an integer exactly                                                              |
+| `words`       | the letter case of `yes`, `no`, `true`, `false`, on lines of such words and     |
+|               | numbers alone                                                                   |
+| `value`       | how one list, tuple, set, dict or string is written: spacing, line breaks,      |
+|               | quotes, `None`/`null`                                                           |
+| `value_lines` | the same, line by line                                                          |
+
+Order and number of tokens always matter; a set is a set only if the expected output is written as
+one; extra output is wrong. Comparisons in order end at the first difference.
 """
 
 import re
@@ -48,22 +53,32 @@ from microcoder.judge.compare.text import (
     tokens_agree,
     without_zero_fraction,
 )
-from microcoder.judge.compare.values import ValueRules, find_difference, rules_for, stated_tolerance
+from microcoder.judge.compare.values import (
+    ValueRules,
+    find_difference,
+    rules_for,
+    stated_tolerance,
+)
 from microcoder.judge.core.types import Checker
 
 _MAX_DIGITS = 300
 """Longer integers are compared as text instead of within a tolerance."""
 
 Unit = tuple[str, ...]
+"""The tokens of a line, or one token."""
 
 
 def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
-    """Return a message about a line or token that is unexpected or missing, in any order; empty if there is none."""
+    """Return a message about a line or token that is unexpected or missing, in any order.
+
+    Empty if there is none.
+    """
     units = _lines if checker.by == "lines" else _tokens
     expected = Counter(units(wanted, checker.case_sensitive))
     tolerance = stated_tolerance(checker)
     if tolerance is not None:
         num_wanted = expected.total()
+        # One more than expected is enough to know: a hostile output has millions.
         found = list(islice(units(text, checker.case_sensitive), num_wanted + 1))
         if len(found) != num_wanted:
             num_found = "more" if len(found) > num_wanted else len(found)
@@ -74,44 +89,62 @@ def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
         if not expected[unit]:
             return f"in any order: unexpected {' '.join(unit)!r:.80}"
         expected[unit] -= 1
-    missing = next((unit for unit, times in expected.items() if times), None)
-    return "" if missing is None else f"in any order: missing {' '.join(missing)!r:.80}"
+    for unit, num_left in expected.items():
+        if num_left:
+            return f"in any order: missing {' '.join(unit)!r:.80}"
+    return ""
 
 
 def _lines(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
     for line in lines(text):
         plain = line if is_case_sensitive else line.casefold()
-        found = split(plain)
-        yield tuple(map(_canonical, found) if "." in plain else found)
+        words = split(plain)
+        if "." in plain:
+            words = map(_canonical, words)
+        yield tuple(words)
 
 
 def _tokens(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
-    return (
-        (_canonical(token if is_case_sensitive else token.casefold()),) for token in tokens(text)
-    )
+    for token in tokens(text):
+        plain = token if is_case_sensitive else token.casefold()
+        yield (_canonical(plain),)
 
 
 def _canonical(token: str) -> str:
-    """Return one spelling for those spellings of an integer that compare as equal: `3` for `3.0`."""
+    """Return one spelling for those of an integer that compare as equal: `3` for `3.0`."""
     return without_zero_fraction(token) if "." in token else token
 
 
 def _read(units: Iterable[Unit]) -> list[object]:
-    return [
-        [float(one) if len(one) <= _MAX_DIGITS and is_number(one) else one for one in unit]
-        for unit in units
-    ]
+    """Return units as values, to compare them within a tolerance."""
+    return [list(map(_read_token, unit)) for unit in units]
+
+
+def _read_token(token: str) -> float | str:
+    if len(token) <= _MAX_DIGITS and is_number(token):
+        return float(token)
+    return token
 
 
 _DEFAULT = Checker()
+"""The checker of problems that name none."""
 _MAX_DETAIL = 200
+"""Most characters of a message."""
 _MAX_QUOTED = 60
-_ALWAYS_READ, _MOST_TIMES_LONGER = 1 << 20, 16
-"""An output of more characters than the first, plus the second times the expected output's, is rejected uncompared: a
-right output is longer only by padding, indentation or digits."""
+"""Most characters that a message quotes of a line or token."""
+_ALWAYS_READ = 1 << 20
+"""An output of up to so many characters is always compared."""
+_MOST_TIMES_LONGER = 16
+"""A longer output is rejected uncompared if it exceeds the bound above by more than this.
+
+It is counted in lengths of the expected output. A right output is longer only by padding,
+indentation or digits.
+"""
 
 _WORDS = frozenset(("yes", "no", "true", "false"))
+"""Answers whose letter case is free."""
 _ANY_VALUE = re.compile("[\\[({\"']")
+"""A sign that a text may write a container or a string."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +155,10 @@ class Comparison:
     method: str
     """The method that accepted, empty when none did."""
     detail: str
-    """The first difference, for a human; may show the expected output, so it must not reach the program."""
+    """The first difference, for a human.
+
+    It may show the expected output, so it must not reach the program.
+    """
 
 
 def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> Comparison:
@@ -133,70 +169,109 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
     """
     if checker.type == "program":
         raise ValueError('checker type "program" is run in the sandbox, see judge/run/checkers.py')
+    # A program may print 16 MiB to make its judge slow.
     if len(output) > _ALWAYS_READ + _MOST_TIMES_LONGER * len(expected):
-        return Comparison(
-            False,
-            "",
-            f"the output is {len(output)} characters long, the expected one {len(expected)}",
+        return _reject(
+            f"the output is {len(output)} characters long, the expected one {len(expected)}"
         )
-    if checker.type == "exact":
+    if checker.type in ("exact", "default"):
         is_same = output.removesuffix("\n") == expected.removesuffix("\n")
-        return _conclude("exact" if is_same else "", normalise(output), normalise(expected), never)
-    if checker.type == "default" and output.removesuffix("\n") == expected.removesuffix("\n"):
-        return Comparison(True, "exact", "")
-    text, wanted = normalise(output), normalise(expected)
+        if is_same:
+            return _accept("exact")
+        # The comparison is over; what follows only finds words for a human.
+        if checker.type == "exact":
+            return _reject(_first_difference(normalise(output), normalise(expected), never))
+    text = normalise(output)
+    wanted = normalise(expected)
     match checker.type:
         case "tokens":
-            agree = never if checker.case_sensitive else _same_word
-            is_right = tokens_agree(text, wanted, agree)
-            return _conclude("tokens" if is_right else "", text, wanted, agree)
+            return _compare_tokens(text, wanted, checker)
         case "float":
-            agree = _float_agreement(checker)
-            is_right = tokens_agree(text, wanted, agree) or _find_value_method(
-                text, wanted, agree, lambda line, other: tokens_agree(line, other, agree)
-            )
-            return _conclude("float" if is_right else "", text, wanted, agree)
+            return _compare_floats(text, wanted, checker)
         case "unordered":
             difference = find_unordered_difference(text, wanted, checker)
-            return Comparison(
-                not difference, "" if difference else "unordered", _one_line(difference)
-            )
-    return _conclude(_find_method(text, wanted), text, wanted, _numbers_or_words_agree)
+            return _reject(difference) if difference else _accept("unordered")
+    method = _find_method(text, wanted)
+    if method:
+        return _accept(method)
+    return _reject(_first_difference(text, wanted, _numbers_or_words_agree))
+
+
+def _compare_tokens(text: str, wanted: str, checker: Checker) -> Comparison:
+    agree = never if checker.case_sensitive else _same_word
+    if tokens_agree(text, wanted, agree):
+        return _accept("tokens")
+    return _reject(_first_difference(text, wanted, agree))
+
+
+def _compare_floats(text: str, wanted: str, checker: Checker) -> Comparison:
+    agree = _float_agreement(checker)
+
+    def lines_agree(line: str, other: str) -> bool:
+        return tokens_agree(line, other, agree)
+
+    if tokens_agree(text, wanted, agree) or _find_value_method(text, wanted, agree, lines_agree):
+        return _accept("float")
+    return _reject(_first_difference(text, wanted, agree))
 
 
 def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
-    """Compare a returned value with the expected one (see `values.find_difference` for the rules)."""
+    """Compare a returned value with the expected one.
+
+    For the rules see `values.find_difference`.
+    """
     difference = find_difference(value, expected, rules_for(checker))
-    return Comparison(not difference, "" if difference else "value", _one_line(difference))
+    return _reject(difference) if difference else _accept("value")
+
+
+def _accept(method: str) -> Comparison:
+    return Comparison(accepted=True, method=method, detail="")
+
+
+def _reject(difference: str) -> Comparison:
+    return Comparison(accepted=False, method="", detail=_one_line(difference))
 
 
 def _find_method(text: str, wanted: str) -> str:
-    """Return the first method of the table, from `lines` on, that accepts a normalised text; empty if none does."""
+    """Return the first method of the table, from `lines` on, that accepts a normalised text.
+
+    Empty if none does.
+    """
     if same_lines(text, wanted):
         return "lines"
     if tokens_agree(text, wanted, never):
         return "tokens"
     if tokens_agree(text, wanted, numbers_agree):
         return "numeric"
-    plain = wanted.lower()
-    if any(word in plain for word in _WORDS) and agree_in_step(
-        lines(text), lines(wanted), _words_on_a_line_agree
-    ):
+    if _has_word(wanted) and agree_in_step(lines(text), lines(wanted), _words_on_a_line_agree):
         return "words"
     return _find_value_method(text, wanted, numbers_agree, _words_on_a_line_agree)
 
 
+def _has_word(wanted: str) -> bool:
+    """Whether one of the words stands anywhere, if need be inside another: a fast first look."""
+    # In the expected output alone: the judge chose it, not the program.
+    plain = wanted.lower()
+    return any(word in plain for word in _WORDS)
+
+
 def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree) -> str:
-    """Return `value` if two texts write the same value, `value_lines` if they do line by line; empty if neither."""
+    """Return `value` if two texts write the same value, `value_lines` if they do line by line.
+
+    Empty if neither.
+    """
+    # Most expected outputs are numbers and words: nothing to parse.
     if not _ANY_VALUE.search(wanted):
         return ""
     if same_literal(text, wanted, agree):
         return "value"
+    if "\n" not in wanted:
+        return ""
 
     def agree_on_a_line(line: str, other: str) -> bool:
         return same_literal(line, other, agree) or lines_agree(line, other)
 
-    is_right = "\n" in wanted and agree_in_step(lines(text), lines(wanted), agree_on_a_line)
+    is_right = agree_in_step(lines(text), lines(wanted), agree_on_a_line)
     return "value_lines" if is_right else ""
 
 
@@ -211,28 +286,29 @@ def _numbers_or_words_agree(token: str, wanted: str) -> bool:
 
 
 def _float_agreement(checker: Checker) -> Agree:
+    """Return how tokens agree for the checker `float`."""
     tolerance = stated_tolerance(checker) or Tolerance(is_stated=True)
 
     def agree(token: str, wanted: str) -> bool:
         if numbers_agree_within(token, wanted, tolerance):
             return True
-        return not checker.case_sensitive and not is_number(wanted) and _same_word(token, wanted)
+        if checker.case_sensitive or is_number(wanted):
+            return False
+        return _same_word(token, wanted)
 
     return agree
 
 
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:
-    """Whether two lines agree; the case of `yes`, `true` is free if the wanted line is only such words and numbers."""
+    """Whether two lines agree.
+
+    The case of `yes`, `true` is free if the wanted line is only such words and numbers.
+    """
     if wanted.lower() in _WORDS:
         return line.rstrip(WHITE_SPACE).lower() == wanted.lower()
     is_answer = all(token.lower() in _WORDS or is_number(token) for token in tokens(wanted))
-    return tokens_agree(line, wanted, _numbers_or_words_agree if is_answer else numbers_agree)
-
-
-def _conclude(method: str, text: str, wanted: str, agree: Agree) -> Comparison:
-    if method:
-        return Comparison(True, method, "")
-    return Comparison(False, "", _one_line(_first_difference(text, wanted, agree)))
+    agree = _numbers_or_words_agree if is_answer else numbers_agree
+    return tokens_agree(line, wanted, agree)
 
 
 def _first_difference(text: str, wanted: str, agree: Agree) -> str:
@@ -241,13 +317,17 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
         return f"no output, expected {_quote(wanted)}"
     for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
         if line is None:
-            return f"line {number}: expected {_quote(other.rstrip(WHITE_SPACE))}, the output ends ({number - 1} lines)"
+            quoted = _quote(other.rstrip(WHITE_SPACE))
+            return f"line {number}: expected {quoted}, the output ends ({number - 1} lines)"
         if other is None:
-            return f"line {number}: expected the end ({number - 1} lines), got {_quote(line.rstrip(WHITE_SPACE))}"
+            quoted = _quote(line.rstrip(WHITE_SPACE))
+            return f"line {number}: expected the end ({number - 1} lines), got {quoted}"
         if line != other and not tokens_agree(line, other, agree):
             return f"line {number}: {_difference_in_line(line, other, agree)}"
-    # Each line agrees alone, such as `true story` with `True story`, where all of them together do not.
-    return "only white space differs" if agree is never else _first_difference(text, wanted, never)
+    if agree is never:
+        return "only white space differs"
+    # Each line agrees alone, such as `true story` with `True story`, where all together do not.
+    return _first_difference(text, wanted, never)
 
 
 def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
@@ -260,10 +340,14 @@ def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
 
 
 def _quote(text: str) -> str:
+    """Return the beginning of a text on one line, in quotation marks."""
+    # Cut first: escapes of a megabyte would be made for nothing.
     shown = text if len(text) <= _MAX_QUOTED else text[: _MAX_QUOTED - 3] + "..."
     return '"' + shown.encode("unicode_escape", "backslashreplace").decode() + '"'
 
 
 def _one_line(text: str) -> str:
     line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
-    return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."
+    if len(line) <= _MAX_DETAIL:
+        return line
+    return line[: _MAX_DETAIL - 3] + "..."

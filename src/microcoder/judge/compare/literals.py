@@ -1,7 +1,8 @@
 """Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
 
-The texts are untrusted: they are read, never evaluated. They are compared lexeme by lexeme up to the first difference.
-A value is built only where order is free (sets, dicts) or a trailing comma may be extra.
+The texts are untrusted: they are read, never evaluated. They are compared lexeme by lexeme up to
+the first difference. A value is built only where order is free (sets, dicts) or a trailing comma
+may be extra. Start with `same_literal`.
 """
 
 from __future__ import annotations
@@ -17,17 +18,38 @@ from microcoder.judge.compare.text import WHITE_SPACE, Agree, agree_in_step, wit
 from microcoder.judge.compare.values import find_unpaired
 
 MAX_DEPTH = 100
+"""Deepest nesting of a value that is read."""
 QUOTES = ("'", '"')
+"""What begins and ends a string."""
 _CLOSERS = {"[": "]", "(": ")", "{": "}"}
+"""Opening bracket -> closing one."""
 _MARKS = frozenset("[](){},:")
+"""Lexemes that are no values."""
 _CLASSES: dict[str, str] = {mark: mark for mark in _MARKS}
+"""Lexeme -> its class, of those that are not `_WORD`."""
+_WORD = "w"
+"""The class of lexemes that are values: numbers, strings, constants."""
 _SHORT = 200
-_ONE = rf"""(?:[\[\](){{}},:]|"(?:[^"\\\n]|\\.)*+"|'(?:[^'\\\n]|\\.)*+'|[^{WHITE_SPACE}\[\](){{}},:"']++)"""
-_LEXEME = re.compile(_ONE)
-_WINDOW = re.compile(rf"(?:[{WHITE_SPACE}]*+{_ONE}){{1,2048}}+[{WHITE_SPACE}]*+")
+"""Texts of fewer characters are cut without windows; shapes of fewer lexemes are cached."""
+_SINGLE_LEXEME = (
+    r"(?:[\[\](){},:]"
+    r'|"(?:[^"\\\n]|\\.)*+"'
+    r"|'(?:[^'\\\n]|\\.)*+'"
+    rf"""|[^{WHITE_SPACE}\[\](){{}},:"']++)"""
+)
+"""A mark, a string in either quotes, or a word. Possessive: a hostile text takes linear time."""
+_LEXEME = re.compile(_SINGLE_LEXEME)
+"""One lexeme."""
+_WINDOW = re.compile(rf"(?:[{WHITE_SPACE}]*+{_SINGLE_LEXEME}){{1,2048}}+[{WHITE_SPACE}]*+")
+"""As many lexemes as are cut at a time."""
 _SPELLINGS = {"(": "[", ")": "]", "true": "True", "false": "False", "null": "None"}
-_ITEMS, _PAIRS = "(?:w(?:,w)*+,?)?", "w:w(?:,w:w)*+,?"
+"""Lexeme -> how it is compared: tuples as lists, JSON's constants as Python's."""
+_ITEMS = "(?:w(?:,w)*+,?)?"
+"""The inside of a list, tuple or set, in classes of lexemes."""
+_PAIRS = "w:w(?:,w:w)*+,?"
+"""The inside of a dict that is not empty, in classes of lexemes."""
 _FLAT = re.compile(rf"\[{_ITEMS}\]|\({_ITEMS}\)|\{{(?:{_PAIRS}|{_ITEMS})\}}")
+"""A container that holds no other, in classes of lexemes."""
 
 
 class Unreadable(ValueError):
@@ -47,65 +69,98 @@ Node = str | list["Node"] | Braces
 
 
 def lexemes(text: str) -> Iterator[str]:
-    """Yield brackets, commas, colons, quoted strings and words; tuples as lists, `true` and `null` as Python's."""
+    """Yield brackets, commas, colons, quoted strings and words.
+
+    Tuples are spelled as lists, `true` and `null` as Python's constants.
+    """
+    # `map` with two iterables is `_SPELLINGS.get(lexeme, lexeme)` of each, at the speed of C.
     return chain.from_iterable(map(_SPELLINGS.get, window, window) for window in _windows(text))
 
 
 def is_value(text: str) -> bool:
     """Whether a text writes exactly one value, judged by its brackets, commas and colons."""
-    found: Iterator[str] = map(_CLASSES.get, chain.from_iterable(_windows(text)), repeat("w"))
+    found: Iterator[str] = map(_CLASSES.get, chain.from_iterable(_windows(text)), repeat(_WORD))
     classes = "".join(found)
-    return _is_value_remembered(classes) if len(classes) < _SHORT else _is_value(classes)
+    if len(classes) < _SHORT:
+        return _is_value_remembered(classes)
+    return _is_value(classes)
 
 
 def _is_value(classes: str) -> bool:
+    """Whether classes of lexemes are one value: flat containers become words, again and again."""
     for _ in range(MAX_DEPTH):
-        shorter = _FLAT.sub("w", classes)
+        shorter = _FLAT.sub(_WORD, classes)
         if shorter == classes:
             break
         classes = shorter
-    return classes == "w"
+    return classes == _WORD
 
 
 _is_value_remembered = lru_cache(maxsize=4096)(_is_value)
 """`_is_value` with a cache, since the values of successive lines often have the same shape."""
 
 
-def read(text: str, most_lexemes: int) -> Node:
-    """Parse the one value that a text writes; Unreadable if it writes none, several or one of too many lexemes."""
-    found = chain.from_iterable(_windows(text))
-    numbers = iter(range(most_lexemes + 1))
+class _Reader:
+    """Parses the value that a text writes, up to a number of lexemes."""
 
-    def following() -> str:
-        lexeme = next(found, "")
-        if lexeme and next(numbers, None) is None:
-            raise Unreadable("too long")
+    def __init__(self, text: str, most_lexemes: int) -> None:
+        self._lexemes = chain.from_iterable(_windows(text))
+        # One more: the lexeme behind a value tells that the text goes on.
+        self._num_left = most_lexemes + 1
+
+    def next_lexeme(self) -> str:
+        """Return the next lexeme, empty at the end of the text."""
+        lexeme = next(self._lexemes, "")
+        if lexeme:
+            if not self._num_left:
+                raise Unreadable("too long")
+            self._num_left -= 1
         return lexeme
 
-    def read_value(lexeme: str, depth: int) -> Node:
+    def read_value(self, lexeme: str, depth: int) -> Node:
+        """Return the value that begins with a lexeme; the recursion is bounded by MAX_DEPTH."""
         closer = _CLOSERS.get(lexeme)
-        if depth >= MAX_DEPTH or not lexeme or (closer is None and lexeme in _MARKS):
+        is_no_value = not lexeme or (closer is None and lexeme in _MARKS)
+        if depth >= MAX_DEPTH or is_no_value:
             raise Unreadable("nested too deeply, or no value where one begins")
         if closer is None:
             return _SPELLINGS.get(lexeme, lexeme)
+        return self._read_container(closer, depth)
+
+    def _read_container(self, closer: str, depth: int) -> Node:
+        """Return the container that ends with a closing bracket; its opening one is read."""
         items: list[Node] = []
         keys: list[Node] = []
-        lexeme = following()
+        lexeme = self.next_lexeme()
         while lexeme != closer:
-            item, lexeme = read_value(lexeme, depth + 1), following()
+            item = self.read_value(lexeme, depth + 1)
+            lexeme = self.next_lexeme()
             if lexeme == ":" and closer == "}":
                 keys.append(item)
-                item, lexeme = read_value(following(), depth + 1), following()
+                item = self.read_value(self.next_lexeme(), depth + 1)
+                lexeme = self.next_lexeme()
             items.append(item)
-            if len(keys) not in (0, len(items)) or lexeme not in (",", closer):
+            has_lone_key = len(keys) not in (0, len(items))
+            if has_lone_key or lexeme not in (",", closer):
                 raise Unreadable(
                     "a dict without a key or a value, or a bracket that closes another"
                 )
-            lexeme = following() if lexeme == "," else lexeme
-        return Braces(items, keys) if closer == "}" else items
+            if lexeme == ",":
+                lexeme = self.next_lexeme()
+        if closer == "}":
+            return Braces(items, keys)
+        return items
 
-    value = read_value(following(), 0)
-    if following():
+
+def read(text: str, most_lexemes: int) -> Node:
+    """Parse the one value that a text writes.
+
+    Raises:
+        Unreadable: it writes none, several or one of too many lexemes.
+    """
+    reader = _Reader(text, most_lexemes)
+    value = reader.read_value(reader.next_lexeme(), 0)
+    if reader.next_lexeme():
         raise Unreadable("more than one value")
     return value
 
@@ -117,6 +172,7 @@ def unquote(quoted: str) -> str:
         return body
     if quoted[0] == "'":
         body = body.replace("\\'", "'").replace('"', '\\"')
+    # JSON's escapes and Python's agree for what programs print.
     try:
         return json.loads(f'"{body}"')
     except ValueError:
@@ -124,57 +180,82 @@ def unquote(quoted: str) -> str:
 
 
 def _windows(text: str) -> Iterator[list[str]]:
-    position = 0
+    """Yield the lexemes of a text, a few thousand at a time."""
+    # Without quotation marks, every text is lexemes and white space: nothing to check.
     if len(text) < _SHORT and "'" not in text and '"' not in text:
         yield _LEXEME.findall(text)
         return
+    position = 0
     while position < len(text):
-        found = _WINDOW.match(text, position)
-        if found is None:
+        window = _WINDOW.match(text, position)
+        if window is None:
             raise Unreadable("a string that does not end")
-        yield _LEXEME.findall(text, position, found.end())
-        position = found.end()
+        yield _LEXEME.findall(text, position, window.end())
+        position = window.end()
 
 
 _MAX_CHARACTERS = 1 << 22
 """Maximum length of a text that must be parsed into a value; a longer one does not agree."""
 _MOST_TIMES_ESCAPED = 12
-"""A longer string literal, in characters per expected one, differs: a character takes at most two escapes of six."""
+"""A longer string literal, in characters per expected one, differs.
+
+A character takes at most two escapes of six.
+"""
 _TUPLE = re.compile(r"[()]")
+"""A sign of a tuple, or of a string that holds a parenthesis."""
 _LAST_COMMA = re.compile(rf",[{WHITE_SPACE}]*+[\])}}]")
+"""A comma before a closing bracket."""
 
 
 def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
-    """Whether two texts write the same value; False if the expected one is neither a container nor a quoted string."""
-    text, expected = text.strip(WHITE_SPACE), expected.strip(WHITE_SPACE)
+    """Whether two texts write the same value.
+
+    False if the expected one is neither a container nor a quoted string.
+    """
+    text = text.strip(WHITE_SPACE)
+    expected = expected.strip(WHITE_SPACE)
     if len(expected) < 2:
         return False
     if expected[0] in QUOTES and expected[-1] == expected[0]:
         return _same_string(text, expected)
-    if not text or _CLOSERS.get(expected[0]) != expected[-1] or _CLOSERS.get(text[0]) != text[-1]:
+    if not _is_in_brackets(expected) or not _is_in_brackets(text):
         return False
     try:
-        # Tuples are read as lists: what opens as a tuple must end as one.
-        if (
-            agree_in_step(
-                lexemes(text),
-                lexemes(expected),
-                lambda one, other: _leaves_agree(one, other, numbers_agree),
-            )
-            and is_value(expected)
-            and (not _TUPLE.search(text) or is_value(text))
-        ):
+        # The fast way, which decides nearly always; only what follows builds values.
+        if _same_lexemes(text, expected, numbers_agree):
             return True
-        may_differ = "{" in expected or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
+        is_order_free = "{" in expected
+        may_differ = is_order_free or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
         if not may_differ or max(len(text), len(expected)) > _MAX_CHARACTERS:
             return False
         # A comma before each closing bracket is all that a right output may have more.
-        return _same(read(text, 2 * len(expected)), read(expected, len(expected)), numbers_agree)
+        value = read(text, 2 * len(expected))
+        wanted = read(expected, len(expected))
+        return _same(value, wanted, numbers_agree)
     except Unreadable:
         return False
 
 
+def _is_in_brackets(text: str) -> bool:
+    return bool(text) and _CLOSERS.get(text[0]) == text[-1]
+
+
+def _same_lexemes(text: str, expected: str, numbers_agree: Agree) -> bool:
+    """Whether two texts write one value with lexemes that agree one by one."""
+
+    def agree(lexeme: str, wanted: str) -> bool:
+        return _leaves_agree(lexeme, wanted, numbers_agree)
+
+    if not agree_in_step(lexemes(text), lexemes(expected), agree):
+        return False
+    if not is_value(expected):
+        return False
+    # Tuples are read as lists: what opens as a tuple must end as one.
+    return not _TUPLE.search(text) or is_value(text)
+
+
 def _same_string(text: str, expected: str) -> bool:
+    """Whether a text is an expected string, with quotation marks of either kind or without."""
     try:
         wanted = read(expected, 1)
     except Unreadable:
@@ -182,6 +263,7 @@ def _same_string(text: str, expected: str) -> bool:
     content = unquote(wanted) if isinstance(wanted, str) else ""
     if text == content:
         return True
+    # A hostile text is not unquoted at any length.
     if len(text) > _MOST_TIMES_ESCAPED * len(content) + 2:
         return False
     try:
@@ -192,56 +274,78 @@ def _same_string(text: str, expected: str) -> bool:
 
 
 def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
+    """Whether two lexemes agree: marks as they are, strings by content, numbers as given."""
     if lexeme == wanted:
         return True
     if lexeme in _MARKS or wanted in _MARKS:
         return False
-    if lexeme[0] in QUOTES or wanted[0] in QUOTES:
-        return lexeme[0] in QUOTES and wanted[0] in QUOTES and unquote(lexeme) == unquote(wanted)
+    is_quoted = lexeme[0] in QUOTES
+    if is_quoted != (wanted[0] in QUOTES):
+        return False
+    if is_quoted:
+        return unquote(lexeme) == unquote(wanted)
     return numbers_agree(lexeme, wanted)
 
 
 def _same(value: Node, wanted: Node, numbers_agree: Agree) -> bool:
-    """Whether two values are the same; the recursion is bounded, since `read` refuses more than MAX_DEPTH levels."""
-    if isinstance(value, str) or isinstance(wanted, str):
-        return (
-            isinstance(value, str)
-            and isinstance(wanted, str)
-            and _leaves_agree(value, wanted, numbers_agree)
-        )
+    """Whether two values are the same.
+
+    The recursion is bounded, since `read` refuses more than MAX_DEPTH levels.
+    """
+    if isinstance(value, str) and isinstance(wanted, str):
+        return _leaves_agree(value, wanted, numbers_agree)
     if isinstance(value, list) and isinstance(wanted, list):
-        return len(value) == len(wanted) and all(
-            _same(mine, theirs, numbers_agree) for mine, theirs in zip(value, wanted, strict=True)
-        )
-    if not (isinstance(value, Braces) and isinstance(wanted, Braces)) or len(value.keys) != len(
-        wanted.keys
-    ):
+        return _same_items(value, wanted, numbers_agree)
+    if not isinstance(value, Braces) or not isinstance(wanted, Braces):
+        return False
+    if len(value.keys) != len(wanted.keys):
         return False
     if wanted.keys:
-        mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
-        theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
-        return mine.keys() == theirs.keys() and all(
-            _same(mine[key], theirs[key], numbers_agree) for key in theirs
-        )
+        return _same_dict(value, wanted, numbers_agree)
+    return _same_set(value, wanted, numbers_agree)
+
+
+def _same_items(value: list[Node], wanted: list[Node], numbers_agree: Agree) -> bool:
+    if len(value) != len(wanted):
+        return False
+    pairs = zip(value, wanted, strict=True)
+    return all(_same(item, other, numbers_agree) for item, other in pairs)
+
+
+def _same_dict(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
+    mine = dict(zip(map(_canonical, value.keys), value.items, strict=True))
+    theirs = dict(zip(map(_canonical, wanted.keys), wanted.items, strict=True))
+    if mine.keys() != theirs.keys():
+        return False
+    return all(_same(mine[key], theirs[key], numbers_agree) for key in theirs)
+
+
+def _same_set(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
+    """Whether two sets are the same: what they do not share must agree, as numbers do."""
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
-    rest = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
+    extra = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
     missing = [theirs[key] for key in sorted(theirs.keys() - mine.keys())]
-    is_paired = len(rest) == len(missing)
-    return (
-        is_paired
-        and find_unpaired(rest, missing, lambda one, other: _same(one, other, numbers_agree))
-        is None
-    )
+    if len(extra) != len(missing):
+        return False
+    unpaired = find_unpaired(extra, missing, lambda item, other: _same(item, other, numbers_agree))
+    return unpaired is None
 
 
 def _canonical(value: Node) -> str:
-    """Return a text that is the same for equal values, to match items of sets and keys of dicts in any order."""
+    """Return a text that is the same for equal values.
+
+    It matches items of sets and keys of dicts in any order.
+    """
     if isinstance(value, str):
-        return json.dumps(unquote(value)) if value[0] in QUOTES else without_zero_fraction(value)
+        if value[0] in QUOTES:
+            return json.dumps(unquote(value))
+        return without_zero_fraction(value)
     if isinstance(value, list):
         return "[" + ",".join(map(_canonical, value)) + "]"
+    items = map(_canonical, value.items)
     if value.keys:
-        pairs = zip(map(_canonical, value.keys), map(_canonical, value.items), strict=True)
-        return "{" + ",".join(sorted(f"{key}:{item}" for key, item in pairs)) + "}"
-    return "{" + ",".join(sorted(set(map(_canonical, value.items)))) + "}"
+        keys = map(_canonical, value.keys)
+        pairs = [f"{key}:{item}" for key, item in zip(keys, items, strict=True)]
+        return "{" + ",".join(sorted(pairs)) + "}"
+    return "{" + ",".join(sorted(set(items))) + "}"

@@ -1,10 +1,11 @@
-"""Values of function-call problems: decode what a program returned, compare it with the expected JSON value.
+"""Values of function-call problems: what a program returned, and whether it is the expected value.
 
-Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays behind in the
-sandbox. The text itself is untrusted: anything malformed is an error of the program.
+Decoding rebuilds plain Python values from a typed JSON text, so a lying `__eq__` or `__str__` stays
+behind in the sandbox. The text itself is untrusted: anything malformed is an error of the program.
 
-Lists are compared in order, or in any order; with a tolerance `find_unpaired` then pairs items with expected ones, the
-smallest first.
+The expected value is JSON. Lists are compared in order, or in any order; with a tolerance
+`find_unpaired` then pairs items with expected ones, the smallest first. Start with
+`find_difference`.
 """
 
 import json
@@ -21,9 +22,14 @@ from microcoder.judge.compare.text import Tolerance, values_agree
 from microcoder.judge.core.types import Checker
 
 _MAX_SHOWN = 80
+"""Most characters of a value that a message shows."""
 _MAX_DEPTH = 256
-"""Deepest nesting of a value: more than the sandbox encodes, and few enough levels to walk it by recursion."""
+"""Deepest nesting of a value.
+
+It is more than the sandbox encodes, and few enough levels to walk it by recursion.
+"""
 _DIGITS_PYTHON_READS = 4300
+"""Most digits of an integer that Python writes as text without leave."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +48,10 @@ class ReturnedSet:
 
 
 class ReturnedFraction(float):
-    """A returned fraction that equals no integer, though the float nearest to it is one: of 20 digits, for example."""
+    """A returned fraction that equals no integer, though the float nearest to it is one.
+
+    An example is a fraction of 20 digits.
+    """
 
     __slots__ = ()
     __hash__ = float.__hash__
@@ -67,6 +76,16 @@ class ReturnedFraction(float):
 class _Beginning(reprlib.Repr):
     """Shortens the text of a value to what fits into a message."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.maxlevel = 3
+        self.maxlist = 40
+        self.maxtuple = 40
+        self.maxdict = 20
+        self.maxstring = 2 * _MAX_SHOWN
+        self.maxlong = 2 * _MAX_SHOWN
+        self.maxother = 2 * _MAX_SHOWN
+
     def repr_ReturnedDict(self, value: ReturnedDict, level: int) -> str:
         return f"dict({self.repr_list(value.pairs, level)})"
 
@@ -75,8 +94,7 @@ class _Beginning(reprlib.Repr):
 
 
 _BEGINNING = _Beginning()
-_BEGINNING.maxlevel, _BEGINNING.maxlist, _BEGINNING.maxtuple, _BEGINNING.maxdict = 3, 40, 40, 20
-_BEGINNING.maxstring = _BEGINNING.maxlong = _BEGINNING.maxother = 2 * _MAX_SHOWN
+"""Its only instance."""
 
 
 class MalformedWire(ValueError):
@@ -84,7 +102,11 @@ class MalformedWire(ValueError):
 
 
 def decode_value(wire: bytes) -> object:
-    """Return the value that a program returned, from its encoded form; raises MalformedWire."""
+    """Return the value that a program returned, from its encoded form.
+
+    Raises:
+        MalformedWire: the text is no encoded value, or one nested too deeply.
+    """
     try:
         value = json.loads(wire, object_hook=_untag)
         _check_depth(value)
@@ -93,23 +115,32 @@ def decode_value(wire: bytes) -> object:
     return value
 
 
+def _untag_dict(body: Iterable[object]) -> ReturnedDict:
+    return ReturnedDict([(key, item) for key, item in map(_check_list, body)])
+
+
 _UNTAG: Mapping[str, Callable[[Any], object]] = {
     "int": lambda body: int(body, 16),
     "float": float.fromhex,
     "fraction": lambda body: ReturnedFraction(float.fromhex(body)),
-    "tuple": lambda body: tuple(_listed(body)),
-    "set": lambda body: ReturnedSet(_listed(body)),
-    "dict": lambda body: ReturnedDict([(key, item) for key, item in map(_listed, body)]),
+    "tuple": lambda body: tuple(_check_list(body)),
+    "set": lambda body: ReturnedSet(_check_list(body)),
+    "dict": _untag_dict,
 }
+"""Tag -> how the value is rebuilt; sandbox/functions.py writes the tags."""
 
 
 def _untag(wire: dict[str, Any]) -> object:
-    """Return the value of a tagged JSON object, such as a tuple or a set; the values inside are rebuilt already."""
+    """Return the value of a tagged JSON object, such as a tuple or a set.
+
+    The values inside are rebuilt already.
+    """
     ((tag, body),) = wire.items()
     return _UNTAG[tag](body)
 
 
-def _listed(body: object) -> list[Any]:
+def _check_list(body: object) -> list[Any]:
+    # Not `isinstance`: a rebuilt tuple or set is no list of the wire.
     if type(body) is not list:
         raise TypeError("a tag without a list")
     return body
@@ -119,48 +150,55 @@ def _check_depth(value: object) -> None:
     """Raise ValueError if a value is nested so deeply that a recursive walk of it would fail."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH + 1):
-        level = [item for box in level for item in _inside(box)]
+        level = list(chain.from_iterable(map(_inside, level)))
         if not level:
             return
     raise ValueError("nested too deeply")
 
 
-def _inside(box: Any) -> Iterable[Any]:
-    if isinstance(box, (list, tuple)):
-        return box
-    if isinstance(box, ReturnedDict):
-        return chain.from_iterable(box.pairs)
-    return box.items if isinstance(box, ReturnedSet) else ()
+def _inside(value: Any) -> Iterable[Any]:
+    """Return the values inside a container; nothing of another value."""
+    if isinstance(value, (list, tuple)):
+        return value
+    if isinstance(value, ReturnedDict):
+        return chain.from_iterable(value.pairs)
+    if isinstance(value, ReturnedSet):
+        return value.items
+    return ()
 
 
 def write_json(value: object) -> str:
-    """Return a decoded value as JSON: tuples and sets as lists, keys as text, integers of any length."""
+    """Return a decoded value as JSON.
+
+    Tuples and sets are written as lists, keys as text, integers of any length.
+    """
     if isinstance(value, ReturnedDict):
-        pairs = (
-            (key if isinstance(key, str) else write_json(key), item) for key, item in value.pairs
-        )
-        return (
-            "{" + ", ".join(f"{json.dumps(key)}: {write_json(item)}" for key, item in pairs) + "}"
-        )
+        members = []
+        for key, item in value.pairs:
+            name = key if isinstance(key, str) else write_json(key)
+            members.append(f"{json.dumps(name)}: {write_json(item)}")
+        return "{" + ", ".join(members) + "}"
     if isinstance(value, ReturnedSet):
         return write_json(value.items)
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(write_json, value)) + "]"
+    # A decimal digit takes more than three bits; a Decimal writes more digits than an integer may.
     if isinstance(value, int) and value.bit_length() > 3 * _DIGITS_PYTHON_READS:
         return str(Decimal(value))
     return json.dumps(value)
 
 
 def name_of(key: object) -> str:
-    """Return the key of a returned dict as JSON writes it, where all keys are strings: an integer as its digits."""
+    """Return the key of a returned dict as JSON writes it, where all keys are strings.
+
+    An integer becomes its digits.
+    """
+    if isinstance(key, str):
+        return key
     try:
-        return (
-            key
-            if isinstance(key, str)
-            else json.dumps(key)
-            if key is None or isinstance(key, bool)
-            else repr(key)
-        )
+        if key is None or isinstance(key, bool):
+            return json.dumps(key)
+        return repr(key)
     except ValueError:
         return show(key)
 
@@ -171,12 +209,15 @@ def show(value: object) -> str:
         text = _BEGINNING.repr(value)
     except (ValueError, RecursionError):
         text = f"a {type(value).__name__} too large to print"
-    return text if len(text) <= _MAX_SHOWN else text[: _MAX_SHOWN - 3] + "..."
+    if len(text) <= _MAX_SHOWN:
+        return text
+    return text[: _MAX_SHOWN - 3] + "..."
 
 
 TOLERANCE = 1e-5
 """LeetCode's tolerance, absolute or relative; applies only if the expected number is real."""
 _BY_DEFAULT = Tolerance(TOLERANCE, TOLERANCE)
+"""The tolerance of returned numbers where the problem states none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,22 +235,18 @@ class ValueRules:
 
     def inside(self) -> Self:
         """Return the rules for what is inside a list or a dict."""
-        return (
-            self
-            if self.is_unordered == self.is_nested
-            else replace(self, is_unordered=self.is_nested)
-        )
+        if self.is_unordered == self.is_nested:
+            return self
+        return replace(self, is_unordered=self.is_nested)
 
 
 def stated_tolerance(checker: Checker) -> Tolerance | None:
     """Return the tolerance that a checker states; None if it states none."""
     if checker.absolute is not None or checker.relative is not None:
         return Tolerance(checker.absolute or 0.0, checker.relative or 0.0, is_stated=True)
-    return (
-        Tolerance(checker.tolerance, checker.tolerance, is_stated=True)
-        if checker.tolerance is not None
-        else None
-    )
+    if checker.tolerance is not None:
+        return Tolerance(checker.tolerance, checker.tolerance, is_stated=True)
+    return None
 
 
 def rules_for(checker: Checker) -> ValueRules:
@@ -221,38 +258,46 @@ def rules_for(checker: Checker) -> ValueRules:
         case "exact":
             return ValueRules(Tolerance(0.0, 0.0, is_stated=True), is_strict=True)
         case "unordered":
-            lists = checker.lists
             return ValueRules(
-                tolerance, is_unordered=lists != "inner", is_nested=lists != "outermost"
+                tolerance,
+                is_unordered=checker.lists != "inner",
+                is_nested=checker.lists != "outermost",
             )
     return ValueRules()
 
 
 def find_difference(value: object, expected: object, rules: ValueRules) -> str:
-    """Return a message about the first difference from the expected value, with its location; empty if there is none.
+    """Return a message about the first difference from the expected value; empty if there is none.
 
-    Lists and tuples are the same; bools equal 0 and 1 as in Python; integers are exact, also against a real number,
-    and so is a real number against an expected integer. JSON has string keys only, so an integer key equals its digits.
+    The message says where the difference is. Lists and tuples are the same; bools equal 0 and 1 as
+    in Python. Integers are exact, also against a real number, and so is a real number against an
+    expected integer. JSON has string keys only, so an integer key equals its digits.
     """
     difference = _difference(value, expected, rules)
     return f"value{difference}" if difference else ""
 
 
 def _difference(value: object, expected: object, rules: ValueRules) -> str:
+    """Return where and how a value differs, as the end of a message; empty if it does not."""
     if isinstance(expected, list):
         if rules.is_unordered:
             return _difference_in_any_order(value, expected, rules)
         return _list_difference(value, expected, rules)
     if isinstance(expected, dict):
         return _dict_difference(value, expected, rules)
-    if isinstance(expected, float) and isinstance(value, (int, float)) and not rules.is_strict:
-        is_equal = values_agree(value, expected, rules.tolerance)
-    else:
-        are_numbers = (
-            isinstance(expected, int) and isinstance(value, (int, float)) and not rules.is_strict
-        )
-        is_equal = (are_numbers or type(value) is type(expected)) and value == expected
-    return "" if is_equal else f": expected {show(expected)}, got {show(value)}"
+    if _is_equal(value, expected, rules):
+        return ""
+    return f": expected {show(expected)}, got {show(value)}"
+
+
+def _is_equal(value: object, expected: object, rules: ValueRules) -> bool:
+    """Whether a value is an expected number, string, bool or null."""
+    if isinstance(value, (int, float)) and not rules.is_strict:
+        if isinstance(expected, float):
+            return values_agree(value, expected, rules.tolerance)
+        if isinstance(expected, int):
+            return value == expected
+    return type(value) is type(expected) and value == expected
 
 
 def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> str:
@@ -273,33 +318,37 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
 def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules) -> str:
     if not isinstance(value, ReturnedDict):
         return f": expected a dict, got {show(value)}"
+    # Before names are made: keys that share a name would hide each other.
     if len(value.pairs) != len(expected):
         return f": expected {len(expected)} keys, got {len(value.pairs)}"
-    found = {name_of(key): item for key, item in value.pairs}
-    if found.keys() != expected.keys():
-        return f": expected keys {show(list(expected))}, got {show(list(found))}"
+    members = {name_of(key): item for key, item in value.pairs}
+    if members.keys() != expected.keys():
+        return f": expected keys {show(list(expected))}, got {show(list(members))}"
     inner = rules.inside()
     for key, theirs in expected.items():
-        difference = _difference(found[key], theirs, inner)
+        difference = _difference(members[key], theirs, inner)
         if difference:
             return f"[{key!r}]{difference}"
     return ""
 
 
 def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
-    """Return a message about an item that is unexpected or missing, in any order; a returned set counts as a list."""
+    """Return a message about an item that is unexpected or missing, in any order.
+
+    A returned set counts as a list.
+    """
     items = value.items if isinstance(value, ReturnedSet) else value
     if not isinstance(items, (list, tuple)):
         return f": expected a list, got {show(value)}"
     if len(items) != len(expected):
         return f", in any order: expected {len(expected)} items, got {len(items)}"
-    inner = rules.inside()
     left = Counter(_key(item, rules.is_nested) for item in expected)
     for item in items:
         key = _key(item, rules.is_nested)
         if not left[key]:
-            if any(map(_has_real, expected)) or rules.tolerance.is_stated:
-                return _difference_within_tolerance(items, expected, inner)
+            # No equal item is left; one within the tolerance may be.
+            if rules.tolerance.is_stated or _has_real(expected):
+                return _difference_within_tolerance(items, expected, rules.inside())
             return f", in any order: unexpected {show(item)}"
         left[key] -= 1
     return ""
@@ -311,41 +360,59 @@ def _difference_within_tolerance(
     def order(value: object) -> float:
         return _total(value, is_nested=inner.is_nested)
 
-    by_size, wanted = sorted(items, key=order), sorted(expected, key=order)
-    unpaired = find_unpaired(
-        by_size, wanted, lambda mine, theirs: not _difference(mine, theirs, inner)
-    )
-    return "" if unpaired is None else f", in any order: unexpected {show(by_size[unpaired])}"
+    def agree(item: object, wanted: object) -> bool:
+        return not _difference(item, wanted, inner)
+
+    # Sorted, items that agree are near each other, so that few pairs are compared.
+    by_size = sorted(items, key=order)
+    unpaired = find_unpaired(by_size, sorted(expected, key=order), agree)
+    if unpaired is None:
+        return ""
+    return f", in any order: unexpected {show(by_size[unpaired])}"
 
 
 _LARGEST = 1e150
 """Larger numbers are left out of the sum, which might overflow."""
 _GOLDEN = 0.6180339887498949
+"""The golden ratio's fraction: its multiples modulo 1 are spread evenly, and none are the same."""
 _MOST_OF_A_TEXT = 1_000_003
+"""What a text adds to the sum is less than this: a prime, so that remainders are spread."""
 
 
 def _total(value: object, *, is_nested: bool) -> float:
-    """Return a weighted sum over a value, by which those that nearly agree stand beside each other once sorted.
+    """Return a weighted sum over a value: those that nearly agree are neighbours once sorted by it.
 
-    Items of a list are weighted by index where order matters, so that permutations have different sums.
+    Items of a list are weighted by index where order matters, so that permutations have different
+    sums.
     """
     if isinstance(value, (list, tuple, ReturnedSet)):
-        is_ordered = not (is_nested or isinstance(value, ReturnedSet))
-        items = value.items if isinstance(value, ReturnedSet) else value
-        weights = (1 + (index * _GOLDEN) % 1 if is_ordered else 1.0 for index in range(len(items)))
-        return sum(
-            weight * _total(item, is_nested=is_nested)
-            for weight, item in zip(weights, items, strict=True)
-        )
+        return _total_of_items(value, is_nested=is_nested)
     if isinstance(value, str):
         return float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
-    return float(value) if isinstance(value, (int, float)) and abs(value) <= _LARGEST else 0.0
+    if isinstance(value, (int, float)) and abs(value) <= _LARGEST:
+        return float(value)
+    return 0.0
+
+
+def _total_of_items(box: Sequence[object] | ReturnedSet, *, is_nested: bool) -> float:
+    items = box.items if isinstance(box, ReturnedSet) else box
+    is_ordered = not is_nested and not isinstance(box, ReturnedSet)
+    terms = []
+    for index, item in enumerate(items):
+        weight = 1.0
+        if is_ordered:
+            weight = 1 + (index * _GOLDEN) % 1
+        terms.append(weight * _total(item, is_nested=is_nested))
+    return sum(terms)
 
 
 def _has_real(value: object) -> bool:
+    """Whether an expected value is or holds a real number."""
     if isinstance(value, dict):
         return any(map(_has_real, value.values()))
-    return any(map(_has_real, value)) if isinstance(value, list) else isinstance(value, float)
+    if isinstance(value, list):
+        return any(map(_has_real, value))
+    return isinstance(value, float)
 
 
 def _key(value: object, is_nested: bool) -> str:
@@ -354,49 +421,58 @@ def _key(value: object, is_nested: bool) -> str:
         return hex(value)
     if isinstance(value, str):
         return repr(value)
-
-    def join(items: Iterable[object]) -> str:
-        keys = [_key(item, is_nested) for item in items]
-        return ",".join(sorted(keys) if is_nested else keys)
-
-    if isinstance(value, (ReturnedDict, dict)):
-        named = value.pairs if isinstance(value, ReturnedDict) else value.items()
-        return (
-            "{"
-            + ",".join(sorted(f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in named))
-            + "}"
-        )
+    if isinstance(value, ReturnedDict):
+        return _key_of_pairs(value.pairs, is_nested)
+    if isinstance(value, dict):
+        return _key_of_pairs(value.items(), is_nested)
     if isinstance(value, ReturnedSet):
-        return f"[{join(value.items)}]" if is_nested else f"set[{join(value.items)}]"
+        joined = _join_keys(value.items, is_nested)
+        return f"[{joined}]" if is_nested else f"set[{joined}]"
     if isinstance(value, (list, tuple)):
-        return f"[{join(value)}]"
+        return f"[{_join_keys(value, is_nested)}]"
     if isinstance(value, float) and value.is_integer():
         return hex(int(value))
     return repr(value)
 
 
+def _key_of_pairs(pairs: Iterable[tuple[object, object]], is_nested: bool) -> str:
+    members = [f"{name_of(name)!r}:{_key(item, is_nested)}" for name, item in pairs]
+    return "{" + ",".join(sorted(members)) + "}"
+
+
+def _join_keys(items: Iterable[object], is_nested: bool) -> str:
+    keys = [_key(item, is_nested) for item in items]
+    if is_nested:
+        keys.sort()
+    return ",".join(keys)
+
+
 Item = TypeVar("Item")
+"""What is paired: values, or nodes of literals."""
 
 _MOST_CHECKS = 100_000
 """Maximum number of compared pairs; an output that needs more is rejected."""
 
 
 def find_unpaired(
-    found: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]
+    items: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]
 ) -> int | None:
-    """Return the index of the first item found that agrees with no wanted one that is left; None if all are paired.
+    """Return the index of the first item that agrees with no wanted one left; None if all pair.
 
-    Greedy: each item takes the first wanted one left with which it agrees. That pairs sorted numbers whenever they can
-    be paired; lists may stay unpaired where two expected ones differ by no more than the tolerance in every place.
+    Greedy: each item takes the first wanted one left with which it agrees. That pairs sorted
+    numbers whenever they can be paired. Lists may stay unpaired where two expected ones differ by
+    no more than the tolerance in every place.
     """
-    left, num_checks = list(wanted), 0
-    for index, mine in enumerate(found):
-        for place, theirs in enumerate(left):
+    left = list(wanted)
+    num_checks = 0
+    for index, item in enumerate(items):
+        for position, other in enumerate(left):
             num_checks += 1
+            # The number of pairs grows as the square of the length.
             if num_checks > _MOST_CHECKS:
                 return index
-            if agree(mine, theirs):
-                del left[place]
+            if agree(item, other):
+                del left[position]
                 break
         else:
             return index

@@ -1,8 +1,8 @@
 """Configuration: frozen pydantic models, TOML recipes, dotted overrides.
 
-Precedence: defaults < recipe files from left to right < `--dotted.key value` flags. An unknown key is an error
-that names the nearest known one. `list_keys` and `describe_keys` list the keys with their docstrings, for `--help` and
-the reference.
+Precedence: defaults < recipe files from left to right < `--dotted.key value` flags. An unknown key
+is an error that names the nearest known one. `list_keys` and `describe_keys` list the keys with
+their docstrings, for `--help` and the reference.
 """
 
 import difflib
@@ -18,18 +18,32 @@ from typing import Any, Literal, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ValidationError, model_validator
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from microcoder.judge.core.errors import ConfigError, explain_fault, own_faults, suggest
 from microcoder.judge.core.records import nested_models
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Record
 
+_SHORT_FORM_KEYS = ("kind", "name")
+"""Keys of a table that may be written as a text in its place."""
+_DEFAULT_TEXTS = ("", "required", "none")
+"""Texts in place of a default, for keys that have none to show."""
+_LEAST_SIMILAR = 0.6
+"""Similarity, from 0 to 1, from which a known key is offered for a misspelt one."""
+_MOST_OFFERED = 3
+"""Most known keys that are offered for a misspelt one."""
+_LEAST_WIDTH = 20
+"""Fewest columns that a key's meaning is cut to."""
+_MEANING_INDENT = " " * 6
+"""Indentation of a key's meaning below it."""
+
 
 class Config(Record):
     """Base of every configuration model: frozen, and refuses unknown keys.
 
-    A key that takes a list also takes a single value: `--problems.tiers easy`. A table of which only `kind` or `name`
-    is given may be written as that text: `loss = "cispo"`.
+    A key that takes a list also takes a single value: `--problems.tiers easy`. A table of which
+    only `kind` or `name` is given may be written as that text: `loss = "cispo"`.
     """
 
     @model_validator(mode="before")
@@ -37,18 +51,23 @@ class Config(Record):
     def _short_forms(cls, values: object) -> object:
         fields = cls.model_fields
         if isinstance(values, str):
-            return next(({key: values} for key in ("kind", "name") if key in fields), values)
+            for key in _SHORT_FORM_KEYS:
+                if key in fields:
+                    return {key: values}
+            return values
         if not isinstance(values, Mapping):
             return values
-        return {
-            name: [value]
-            if name in fields and _wants_a_list(fields[name].annotation, value)
-            else value
-            for name, value in values.items()
-        }
+        table: dict[object, object] = {}
+        for name, value in values.items():
+            is_single = name in fields and _wants_a_list(fields[name].annotation, value)
+            table[name] = [value] if is_single else value
+        return table
 
     def _contradictions(self) -> Iterator[str]:
-        """Yield a message, with its fix, for each contradiction between keys; loading fails with the first."""
+        """Yield a message, with its fix, for each contradiction between keys.
+
+        Loading fails with the first.
+        """
         yield from ()
 
     @model_validator(mode="after")
@@ -59,32 +78,46 @@ class Config(Record):
 
 
 def _wants_a_list(annotation: object, value: object) -> bool:
-    """Whether a single value must be wrapped: the annotation allows a list, and no literal equal to the value."""
-    choices = (
-        get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
-    )
-    named = [
-        word for choice in choices if get_origin(choice) is Literal for word in get_args(choice)
-    ]
-    is_one = isinstance(value, str | int | float | Mapping)
-    return is_one and value not in named and any(get_origin(choice) is tuple for choice in choices)
+    """Whether a single value must be wrapped in a list.
+
+    The annotation allows a list, and no literal equal to the value.
+    """
+    if not isinstance(value, str | int | float | Mapping):
+        return False
+    choices = (annotation,)
+    if get_origin(annotation) in (Union, UnionType):
+        choices = get_args(annotation)
+    for choice in choices:
+        if get_origin(choice) is Literal and value in get_args(choice):
+            return False
+    return any(get_origin(choice) is tuple for choice in choices)
 
 
 def kind_or(default: str) -> BeforeValidator:
-    """Return a validator for a tagged union: `kind` is `default` if not given, and a bare string is taken as `kind`."""
+    """Return a validator for a tagged union.
+
+    `kind` is `default` if not given, and a bare string is taken as `kind`.
+    """
 
     def name_kind(value: object) -> object:
         if isinstance(value, str):
             return {"kind": value}
-        return {"kind": default, **value} if isinstance(value, Mapping) else value
+        if isinstance(value, Mapping):
+            return {"kind": default, **value}
+        return value
 
     return BeforeValidator(name_kind)
 
 
 ConfigT = TypeVar("ConfigT", bound=Config)
+"""The model that a configuration is validated by."""
 _WITHIN = Path(__file__).parents[2] / "shipped"
+"""Where a wheel has the package's own files; a checkout lacks it."""
 SHIPPED = _WITHIN if _WITHIN.is_dir() else Path(__file__).parents[4]
-"""Folder of the package's own `recipes` and `studies`: in a wheel inside the package, in a checkout beside `src`."""
+"""Folder of the package's own `recipes` and `studies`.
+
+In a wheel it is inside the package, in a checkout beside `src`.
+"""
 
 
 def load_config(
@@ -100,7 +133,8 @@ def load_config(
         schema: the config model.
         recipes: TOML files, or names of the package's own recipes; later ones win.
         overrides: dotted key to value text, read as TOML if it is TOML, else as a string.
-        layers: tables of dotted keys and values, over the recipes and under the overrides; later ones win.
+        layers: tables of dotted keys and values, over the recipes and under the overrides; later
+            ones win.
 
     Raises:
         ConfigError: a file is missing or not TOML, a key is unknown, or a value is refused.
@@ -111,6 +145,7 @@ def load_config(
     for layer in layers:
         for key, value in layer.items():
             _merge(merged, _nest(key, value))
+    # By themselves first, in any order: a kind behind its options must not clear them.
     flags: dict[str, Any] = {}
     for key, text in (overrides or {}).items():
         _merge(flags, _nest(key, _parse_value(text)))
@@ -122,10 +157,13 @@ def load_config(
 
 
 def find_recipe(path: Path) -> Path:
-    """Return a recipe's file: a path unchanged; for a name such as `micro` or `lab/chains` the package's own file."""
-    return (
-        path if path.suffix == ".toml" or path.is_file() else _recipe_names().get(str(path), path)
-    )
+    """Return a recipe's file.
+
+    A path is returned unchanged; for a name such as `micro` or `lab/chains` the package's own file.
+    """
+    if path.suffix == ".toml" or path.is_file():
+        return path
+    return _recipe_names().get(str(path), path)
 
 
 def name_recipe(path: Path) -> str:
@@ -134,22 +172,24 @@ def name_recipe(path: Path) -> str:
 
 
 def _recipe_names() -> dict[str, Path]:
+    """Return the file of each name of the package's own recipes, with and without the folder."""
     paths = sorted((SHIPPED / "recipes").glob("*/*.toml"))
-    return {name_recipe(path): path for path in paths} | {
-        f"{path.parent.name}/{path.stem}": path for path in paths
-    }
+    names = {name_recipe(path): path for path in paths}
+    for path in paths:
+        names[f"{path.parent.name}/{path.stem}"] = path
+    return names
 
 
 def _read_recipe(path: Path) -> dict[str, Any]:
     path = find_recipe(path)
     try:
+        # Editors of Windows begin a file with a byte order mark, which `utf-8-sig` skips.
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except FileNotFoundError:
         names = [name for name in _recipe_names() if "/" not in name]
-        hint = (
-            suggest(str(path), names)
-            or f"pass -c PATH to a TOML file, or a recipe of the package: {', '.join(names)}"
-        )
+        hint = suggest(str(path), names)
+        if not hint:
+            hint = f"pass -c PATH to a TOML file, or a recipe of the package: {', '.join(names)}"
         raise ConfigError(f"recipe {path} does not exist; {hint}") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(
@@ -160,20 +200,25 @@ def _read_recipe(path: Path) -> dict[str, Any]:
 
 
 def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
+    """Put the values of a table over those of another, key by key."""
     for key, value in extra.items():
         mine = base.get(key)
         # A kind written as its name, and its options in another place.
         if isinstance(value, Mapping) and isinstance(mine, str):
-            mine = base[key] = {"kind": mine}
+            mine = {"kind": mine}
+            base[key] = mine
         elif isinstance(value, str) and isinstance(mine, dict) and "kind" in mine:
             value = {"kind": value}
         if isinstance(value, Mapping) and isinstance(mine, dict):
-            # Another kind of a tagged union starts afresh: the old kind's options would be unknown keys.
+            # Another kind of a tagged union starts afresh: the old kind's options would be unknown
+            # keys.
             if "kind" in value and value["kind"] != mine.get("kind", value["kind"]):
                 mine.clear()
             _merge(mine, value)
+        elif isinstance(value, Mapping):
+            base[key] = dict(value)
         else:
-            base[key] = dict(value) if isinstance(value, Mapping) else value
+            base[key] = value
 
 
 def _nest(dotted: str, value: object) -> dict[str, Any]:
@@ -189,53 +234,75 @@ def _parse_value(text: str) -> object:
 
 
 def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
-    """One line per fault: where, what was given, what is allowed."""
-    # The kinds of a table have keys of the same name.
+    """Return one sentence per fault: where, what was given, what is allowed."""
+    # A set: the kinds of a table have keys of the same name.
     known = sorted(set(dotted_keys(schema)))
-    words = {word for key in known for word in key.split(".")}
     where = f" (in {', '.join(map(str, recipes))} or the flags)" if recipes else ""
-    lines = []
-    for fault in own_faults(error.errors()):
-        place = fault["loc"]
-        key = ".".join(str(part) for part in place if part in words or isinstance(part, int))
-        if fault["type"] == "extra_forbidden":
-            # A tagged union puts its tag into the location; it is no part of the key that the user wrote.
-            key = ".".join(str(part) for part in place if part is place[-1] or str(part) in words)
-            if isinstance(fault["input"], Mapping):
-                key = next(iter(flatten(fault["input"], f"{key}.")), key)
-            lines.append(f"unknown key {key}{where}; {_suggest_key(key, known)}")
-        elif fault["type"] == "union_tag_not_found":
-            lines.append(f"{key} has options but no kind{where}; add {key}.kind")
-        elif fault["type"] == "union_tag_invalid":
-            context = fault.get("ctx", {})
-            lines.append(
-                f"{key}.kind = {context.get('tag')!r}: use one of {context.get('expected_tags')}"
-            )
-        elif fault["type"] == "missing":
-            inside = [name for name in known if name.startswith(f"{key}.")]
-            lines.append(
-                f"{key} is missing; "
-                + (f"add [{key}]" if inside else f"add {key}, or --{key} VALUE")
-            )
-        else:
-            message = explain_fault(fault)
-            given = (
-                "" if isinstance(fault["input"], Mapping | BaseModel) else f" = {fault['input']!r}"
-            )
-            if fault["type"] == "string_type":
-                message += f"; quote it: '\"{fault['input']}\"'"
-            lines.append(f"{key}{given}: {message}" if key else message)
-    return "; ".join(lines)
+    faults = own_faults(error.errors())
+    return "; ".join(_explain_one(fault, known, where) for fault in faults)
+
+
+def _explain_one(fault: ErrorDetails, known: Sequence[str], where: str) -> str:
+    """Return the sentence of one fault.
+
+    Args:
+        fault: pydantic's error.
+        known: the dotted keys of the schema, sorted.
+        where: the files that a key may be in, for the message.
+    """
+    # A tagged union puts its tag into the location; it is no part of the key that the user wrote.
+    words = {word for key in known for word in key.split(".")}
+    location = fault["loc"]
+    key = ".".join(str(part) for part in location if part in words or isinstance(part, int))
+    context = fault.get("ctx", {})
+    match fault["type"]:
+        case "extra_forbidden":
+            key = _unknown_key(fault, words)
+            return f"unknown key {key}{where}; {_suggest_key(key, known)}"
+        case "union_tag_not_found":
+            return f"{key} has options but no kind{where}; add {key}.kind"
+        case "union_tag_invalid":
+            allowed = context.get("expected_tags")
+            return f"{key}.kind = {context.get('tag')!r}: use one of {allowed}"
+        case "missing":
+            is_table = any(name.startswith(f"{key}.") for name in known)
+            fix = f"add [{key}]" if is_table else f"add {key}, or --{key} VALUE"
+            return f"{key} is missing; {fix}"
+    message = explain_fault(fault)
+    value = fault["input"]
+    if fault["type"] == "string_type":
+        message += f"; quote it: '\"{value}\"'"
+    if not key:
+        return message
+    if isinstance(value, Mapping | BaseModel):
+        return f"{key}: {message}"
+    return f"{key} = {value!r}: {message}"
+
+
+def _unknown_key(fault: ErrorDetails, words: Collection[str]) -> str:
+    """Return the unknown key of a fault, without the tags of unions.
+
+    Of an unknown table, the first key inside.
+    """
+    location = fault["loc"]
+    parts = [str(part) for part in location[:-1] if str(part) in words]
+    key = ".".join([*parts, str(location[-1])])
+    if isinstance(fault["input"], Mapping):
+        return next(iter(flatten(fault["input"], f"{key}.")), key)
+    return key
 
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
+    table = key.rpartition(".")[0]
     if key in known:
-        return f"it is an option of another {key.rpartition('.')[0]}.kind"
+        return f"it is an option of another {table}.kind"
     # A key given without the table it is in, or misspelt.
-    inside = [name for name in known if name.endswith(f".{key}")]
-    if close := inside or difflib.get_close_matches(key, known, n=1, cutoff=0.6):
-        return f"did you mean {' or '.join(close[:3])}?"
-    siblings = [name for name in known if name.rpartition(".")[0] == key.rpartition(".")[0]]
+    close = [name for name in known if name.endswith(f".{key}")]
+    if not close:
+        close = difflib.get_close_matches(key, known, n=1, cutoff=_LEAST_SIMILAR)
+    if close:
+        return f"did you mean {' or '.join(close[:_MOST_OFFERED])}?"
+    siblings = [name for name in known if name.rpartition(".")[0] == table]
     return f"known keys: {', '.join(siblings or known)}"
 
 
@@ -253,11 +320,10 @@ def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     """Return nested mappings as one level of dotted keys."""
     flat: dict[str, Any] = {}
     for key, value in values.items():
-        flat |= (
-            flatten(value, f"{prefix}{key}.")
-            if isinstance(value, Mapping)
-            else {prefix + key: value}
-        )
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        else:
+            flat[prefix + key] = value
     return flat
 
 
@@ -273,7 +339,7 @@ class Key:
 
 
 def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
-    """Yield every key of a configuration, including those of its tables and of all kinds of a table."""
+    """Yield every key of a configuration, with those of its tables and of all kinds of a table."""
     meanings = attribute_docstrings(schema)
     for name, field in schema.model_fields.items():
         models = list(nested_models(field.annotation))
@@ -283,6 +349,7 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
                 meaning = (inspect.getdoc(model) or "").split("\n")[0]
                 yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", meaning)
             for key in list_keys(model, f"{prefix}{name}."):
+                # The kind of a table is listed above, once for each of its values.
                 if not key.name.endswith(f"{name}.kind"):
                     yield key
         if not models:
@@ -292,30 +359,40 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
 def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
     """Return the keys as text, a paragraph each; or only the `usual` keys, a line each."""
     if usual:
-        keys = {key.name: key for key in list_keys(schema)}
-        indent = max(len(_show(keys[name])) for name in usual) + 6
-        lines = ["The usual configuration keys, in a TOML file or as flags:"]
-        for name in usual:
-            meaning = textwrap.shorten(
-                keys[name].meaning, max(20, width - indent), placeholder=" ..."
-            )
-            lines.append(f"  --{_show(keys[name]):<{indent - 4}}{meaning}".rstrip())
-        return "\n".join(lines)
+        return _describe_usual_keys(schema, usual, width)
     lines = ["Configuration keys, in a TOML file or as flags:"]
     for key in list_keys(schema):
-        lines.append(f"  --{_show(key)}" + (" (required)" if key.default == "required" else ""))
+        mark = " (required)" if key.default == "required" else ""
+        lines.append(f"  --{_show(key)}{mark}")
         lines += textwrap.wrap(
-            key.meaning, width, initial_indent=" " * 6, subsequent_indent=" " * 6
+            key.meaning,
+            width,
+            initial_indent=_MEANING_INDENT,
+            subsequent_indent=_MEANING_INDENT,
         )
     return "\n".join(lines)
 
 
+def _describe_usual_keys(schema: type[BaseModel], usual: Collection[str], width: int) -> str:
+    keys = {key.name: key for key in list_keys(schema)}
+    shown = {name: _show(keys[name]) for name in usual}
+    # Two dashes and two columns of indentation before a name, two behind the longest.
+    indent = max(map(len, shown.values())) + 6
+    lines = ["The usual configuration keys, in a TOML file or as flags:"]
+    for name in usual:
+        meaning = textwrap.shorten(
+            keys[name].meaning, max(_LEAST_WIDTH, width - indent), placeholder=" ..."
+        )
+        lines.append(f"  --{shown[name]:<{indent - 4}}{meaning}".rstrip())
+    return "\n".join(lines)
+
+
 def _show(key: Key) -> str:
-    return key.name if key.default in ("", "required", "none") else f"{key.name} = {key.default}"
+    return key.name if key.default in _DEFAULT_TEXTS else f"{key.name} = {key.default}"
 
 
 def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
-    return json.dumps(value, default=str) if value is not None else "none"
+    return "none" if value is None else json.dumps(value, default=str)

@@ -1,8 +1,8 @@
 """JSON and Python literals with integers of any size.
 
-Python refuses to read or write an integer of more than 4,300 digits as decimal text, for that takes quadratic time
-there. Answers of problems have such integers, so here they are cut in halves, as newer versions of Python do it, which
-takes less. The limit of the process stays as it is.
+Python refuses to read or write an integer of more than 4,300 digits as decimal text, for that takes
+quadratic time there. Answers of problems have such integers. So here they are cut in halves, as
+newer versions of Python do it, which takes less. The limit of the process stays as it is.
 """
 
 import json
@@ -14,18 +14,27 @@ from typing import Any
 _DIGITS_PYTHON_READS = 4300
 """Python's own limit, which a process may change; shorter integers are left to Python."""
 _LARGEST = 10**_DIGITS_PYTHON_READS
+"""The least integer that Python does not write."""
 _LONG = re.compile(
     r"(?P<text>'(?:[^'\\]|\\.)*+'|\"(?:[^\"\\]|\\.)*+\")"
     rf"|(?<![\w.])(?P<digits>\d{{{_DIGITS_PYTHON_READS},}}+)(?![\w.])",
     re.DOTALL,
 )
+"""A string, which is left as it is, or the digits of a long integer."""
 _BITS_AT_ONCE = 200
 """Bits that are converted without being cut."""
 _MARK = "\x00digits:"
+"""What begins the text in place of a long integer; a text that begins so is written by nobody."""
+_MARKED = re.compile(r'"\\u0000digits:(\d+)"')
+"""Such a text as JSON."""
 
 
 def parse_json(text: str | bytes) -> Any:
-    """Return the value of a JSON text (NaN and Infinity allowed); ValueError if it is invalid or nested too deeply."""
+    """Return the value of a JSON text; NaN and Infinity are allowed.
+
+    Raises:
+        ValueError: it is invalid or nested too deeply.
+    """
     try:
         return json.loads(text, parse_int=parse_int)
     except RecursionError:
@@ -43,10 +52,7 @@ def dump_json(
             raise
     long: list[int] = []
     text = json.dumps(_replace_long(value, long), default=default)
-    parts = re.split(r'"\\u0000digits:(\d+)"', text)
-    for place in range(1, len(parts), 2):
-        parts[place] = spell_int(long[int(parts[place])])
-    return "".join(parts)
+    return _MARKED.sub(lambda mark: spell_int(long[int(mark[1])]), text)
 
 
 def parse_int(digits: str) -> int:
@@ -63,8 +69,10 @@ def parse_int(digits: str) -> int:
             return int(digits[start:end])
         num_low = (end - start) >> 1
         if num_low not in powers:
-            powers[num_low] = 5**num_low << num_low
-        return read(start, end - num_low) * powers[num_low] + read(end - num_low, end)
+            powers[num_low] = 5**num_low << num_low  # 10**num_low, computed faster
+        high = read(start, end - num_low)
+        low = read(end - num_low, end)
+        return high * powers[num_low] + low
 
     return read(0, len(digits))
 
@@ -97,11 +105,14 @@ def spell_int(value: int) -> str:
 
 
 def shorten_integers(source: str) -> str:
-    """Return Python source with long integers outside strings in hexadecimal, which Python reads at any length."""
+    """Return Python source with long integers outside strings in hexadecimal.
 
-    def write(found: re.Match[str]) -> str:
-        digits = found["digits"]
-        return found.group() if digits is None else hex(parse_int(digits))
+    Python reads hexadecimal at any length.
+    """
+
+    def write(match: re.Match[str]) -> str:
+        digits = match["digits"]
+        return match.group() if digits is None else hex(parse_int(digits))
 
     return _LONG.sub(write, source)
 
@@ -114,5 +125,5 @@ def _replace_long(value: object, long: list[int]) -> object:
     if isinstance(value, list | tuple):
         return [_replace_long(item, long) for item in value]
     if isinstance(value, dict):
-        return {key: _replace_long(held, long) for key, held in value.items()}
+        return {key: _replace_long(item, long) for key, item in value.items()}
     return value

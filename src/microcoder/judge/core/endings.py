@@ -1,21 +1,24 @@
-"""Where a response ends: marks of chat templates and of documents, also those that a model wrote as text.
+"""Where a response ends: marks of chat templates and of documents, also those written as text.
 
-A model whose stop token is missing, or a base model, goes on after its answer: it makes up the next turn, or the next
-document. `find_token_ends` yields the special tokens that end an answer; nobody writes them by accident.
-`find_turn_ends` yields words that only may begin a turn, such as `User:`; they count behind a program.
+A model whose stop token is missing, or a base model, goes on after its answer: it makes up the next
+turn, or the next document. `find_token_ends` yields the special tokens that end an answer; nobody
+writes them by accident. `find_turn_ends` yields words that only may begin a turn, such as `User:`;
+they count behind a program.
 """
 
 import re
 from collections.abc import Iterator
 
 _BAR = r"[|\uff5c]"
+"""The bar of a special token, as ASCII has it or as wide as a Chinese character."""
 _PIPED = (
     r"im_(?:start|end|sep|user|system|middle|assistant)",
     r"eo[tm](?:_id)?",
     r"bo[tm](?:_id)?",
     r"(?:start|end)_header_id",
     r"header_(?:start|end)",
-    r"(?:begin|end)_?of_?(?:text|sentence|turn|document|utterance|prompt|message|role|response|file)",
+    r"(?:begin|end)_?of_?(?:text|sentence|turn|document|utterance|prompt|message|role|response"
+    r"|file)",
     r"start_?of_?(?:text|sentence|turn|document|role|response)",
     r"(?:start|end)_of_turn_token",
     r"(?:user|chatbot|system)_token",
@@ -27,9 +30,10 @@ _PIPED = (
     r"extra_\d+|hy_\w+",
     r"[\w\u2581]*\u2581[\w\u2581]*",
 )
-"""Names of special tokens between bars: ChatML, Llama, Phi, Command, GLM, Granite, StarCoder and others.
+"""Names of special tokens between bars.
 
-DeepSeek writes `\u2581` in place of underscores, which no program does.
+They are of ChatML, Llama, Phi, Command, GLM, Granite, StarCoder and others. DeepSeek writes
+`\u2581` in place of underscores, which no program does.
 """
 _ANGLED = (
     r"/s",
@@ -45,7 +49,10 @@ _ANGLED = (
     r"extra_id_1(?=>\s*(?:User|System))",
     r"unk|pad",
 )
-"""Names of special tokens between angle brackets: Llama 2, Mistral, Gemma, GLM, StarCoder and others."""
+"""Names of special tokens between angle brackets.
+
+They are of Llama 2, Mistral, Gemma, GLM, StarCoder and others.
+"""
 _OTHERS = (
     r"(?:<s>\s*)?\[/?INST\]",
     r"<</?SYS>>",
@@ -57,10 +64,14 @@ _OTHERS = (
     r"^@@ (?:Instruction|Response)[ \t]*$",
     r"^[ \t]*\[/?(?:DONE|BEGIN)\][ \t]*$",
 )
+"""Whole patterns of tokens in other brackets, and of lines that stand for a token."""
 _TOKENS = re.compile(
-    rf"(?P<piped><{_BAR}(?:{'|'.join(_PIPED)}){_BAR}>)|<(?:{'|'.join(_ANGLED)})>|{'|'.join(_OTHERS)}",
+    rf"(?P<piped><{_BAR}(?:{'|'.join(_PIPED)}){_BAR}>)"
+    rf"|<(?:{'|'.join(_ANGLED)})>"
+    rf"|{'|'.join(_OTHERS)}",
     re.IGNORECASE | re.MULTILINE,
 )
+"""A special token."""
 _IS_GOING_ON = re.compile(rf"\s*<{_BAR}start{_BAR}>\s*assistant", re.IGNORECASE)
 """Behind `<|end|>`: gpt-oss ends its analysis and begins its answer."""
 _STRUCK_OUT = re.compile(r"<s>[^\n]*$", re.IGNORECASE)
@@ -70,13 +81,17 @@ _OPENERS = re.compile(
 )
 """Roles and headings that stand beside the tokens at the start of an answer."""
 _SPEAKERS = r"Human|User|Instruction|Assistant|Student|GPT4 Correct User|Falcon"
+"""Who speaks at the start of a turn."""
+_ASKED = r"Question|Problem|Task|Q|Exercise|Prompt"
+"""What is asked at the start of another document of the kind."""
 _TURNS = re.compile(
     rf"^(?:\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem)s?(?:[ ]\d+)?[ ]?:?[ \t]*$"
     rf"|\#{{2,4}}[ ]?(?:{_SPEAKERS}|System|Question|Problem):"
     rf"|(?:\*\*)?(?:{_SPEAKERS})(?:\*\*)?:"
-    r"|(?P<asks>\#{2,4}[ ]?Input:|(?:\*\*)?(?:Question|Problem|Task|Q|Exercise|Prompt)(?:[ ]?\d+)?(?:\*\*)?:))",
+    rf"|(?P<asks>\#{{2,4}}[ ]?Input:|(?:\*\*)?(?:{_ASKED})(?:[ ]?\d+)?(?:\*\*)?:))",
     re.IGNORECASE | re.MULTILINE,
 )
+"""The start of a line that may begin a made-up turn."""
 _ANSWERS = re.compile(
     r"^(?:\*\*|#+ ?)?(?:A|Answer|Solution|Response|Completion)(?:\*\*)?:", re.I | re.M
 )
@@ -88,18 +103,28 @@ _INTRODUCES = re.compile(
 )
 """The line before a sample: what comes next is shown, and no turn."""
 _MENTION_BEFORE = re.compile(r"(?<!``)`\Z|['\"(]\Z|[\w,]\s\Z")
+"""What stands before a token that a sentence is about."""
 _MENTION_AFTER = re.compile(r"[`'\")]|[ \t][a-z]")
+"""What stands behind a token that a sentence is about."""
+_MOST_BEFORE_TOKEN = 200
+"""Characters before a token that are looked at."""
+_MOST_ABOVE_TURN = 1000
+"""Characters before a turn that are looked at."""
+_MOST_BEFORE_ANSWER = 1000
+"""A text of so many characters before an answer is more than tokens and roles."""
 
 
 def find_token_ends(text: str) -> Iterator[re.Match[str]]:
-    """Yield the special tokens that may end an answer, in order; those that prose only names are left out."""
+    """Yield the special tokens that may end an answer, in order.
+
+    Those that prose only names are left out.
+    """
     for token in _TOKENS.finditer(text):
-        before = text[max(0, token.start() - 200) : token.start()]
+        before = text[max(0, token.start() - _MOST_BEFORE_TOKEN) : token.start()]
         if _MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(text, token.end()):
             continue
-        if token.group().strip("<>|\uff5c").lower() == "end" and _IS_GOING_ON.match(
-            text, token.end()
-        ):
+        is_end = token.group().strip("<>|\uff5c").lower() == "end"
+        if is_end and _IS_GOING_ON.match(text, token.end()):
             continue
         if token.group() == "</s>" and _STRUCK_OUT.search(before):
             continue
@@ -107,8 +132,13 @@ def find_token_ends(text: str) -> Iterator[re.Match[str]]:
 
 
 def is_before_answer(text: str) -> bool:
-    """Whether nothing but special tokens and roles stands in a text: a token behind it opens the answer."""
-    return len(text) < 1000 and not _OPENERS.sub("", _TOKENS.sub("", text)).strip()
+    """Whether nothing but special tokens and roles stands in a text.
+
+    A token behind it opens the answer.
+    """
+    if len(text) >= _MOST_BEFORE_ANSWER:
+        return False
+    return not _OPENERS.sub("", strip_tokens(text)).strip()
 
 
 def strip_tokens(code: str) -> str:
@@ -117,13 +147,18 @@ def strip_tokens(code: str) -> str:
 
 
 def find_turn_ends(text: str) -> Iterator[int]:
-    """Yield the offsets of lines that may begin a made-up turn; those that a line before introduces are left out."""
+    """Yield the offsets of lines that may begin a made-up turn.
+
+    Those that a line before introduces are left out.
+    """
     for turn in _TURNS.finditer(text):
-        above = text[max(0, turn.start() - 1000) : turn.start()]
+        above = text[max(0, turn.start() - _MOST_ABOVE_TURN) : turn.start()]
         line_above = above.rstrip().rpartition("\n")[2].strip()
         is_apart = above.endswith(("\n\n", "\n\r\n"))
         is_after_sentence = line_above.endswith((".", "!", "?", "`", "~"))
-        if not (is_apart or is_after_sentence) or _INTRODUCES.search(line_above):
+        if not is_apart and not is_after_sentence:
+            continue
+        if _INTRODUCES.search(line_above):
             continue
         if turn["asks"] and not _ANSWERS.search(text, turn.end()):
             continue

@@ -6,8 +6,8 @@
     ├── EvaluatorFault   our sandbox failed, not a program          (also RuntimeError)
     └── TrainingError    a run cannot start, continue or resume     (also RuntimeError)
 
-A bad program is never an error: it is a `Verdict`. Every message says what was wrong (with the value),
-what is allowed, and what to type next; the command line prints it without a traceback.
+A bad program is never an error: it is a `Verdict`. Every message says what was wrong (with the
+value), what is allowed, and what to type next; the command line prints it without a traceback.
 
 `explain_fault` gives the messages for invalid config values and records, in place of pydantic's.
 """
@@ -40,25 +40,30 @@ class TrainingError(MicroCoderError, RuntimeError):
 
 
 _Context = Mapping[str, Any]
+"""What pydantic gives besides an error's type, such as the bound."""
+
+
+def _too_few_characters(context: _Context) -> str:
+    if context["min_length"] == 1:
+        return "must not be empty"
+    return f"must have {context['min_length']} or more characters"
+
 
 _SENTENCES: Mapping[str, Callable[[_Context], str]] = {
     "missing": lambda _: "is missing",
-    "greater_than_equal": lambda given: f"must be {given['ge']:g} or more",
-    "greater_than": lambda given: f"must be more than {given['gt']:g}",
-    "less_than_equal": lambda given: f"must be {given['le']:g} or less",
-    "less_than": lambda given: f"must be less than {given['lt']:g}",
+    "greater_than_equal": lambda context: f"must be {context['ge']:g} or more",
+    "greater_than": lambda context: f"must be more than {context['gt']:g}",
+    "less_than_equal": lambda context: f"must be {context['le']:g} or less",
+    "less_than": lambda context: f"must be less than {context['lt']:g}",
     "extra_forbidden": lambda _: "unknown key",
-    "literal_error": lambda given: f"use {given['expected']}",
-    "too_short": lambda given: f"must have {given['min_length']} or more items",
-    "too_long": lambda given: f"must have {given['max_length']} or fewer items",
-    "string_too_short": lambda given: (
-        "must not be empty"
-        if given["min_length"] == 1
-        else f"must have {given['min_length']} or more characters"
-    ),
-    "string_too_long": lambda given: f"must have {given['max_length']} or fewer characters",
-    "string_pattern_mismatch": lambda given: f"must match {given['pattern']}",
+    "literal_error": lambda context: f"use {context['expected']}",
+    "too_short": lambda context: f"must have {context['min_length']} or more items",
+    "too_long": lambda context: f"must have {context['max_length']} or fewer items",
+    "string_too_short": _too_few_characters,
+    "string_too_long": lambda context: f"must have {context['max_length']} or fewer characters",
+    "string_pattern_mismatch": lambda context: f"must match {context['pattern']}",
 }
+"""Type of pydantic's error -> our sentence."""
 _KINDS = {
     "int": "must be a whole number",
     "float": "must be a number",
@@ -76,34 +81,48 @@ _KINDS = {
 """Sentences by the first word of pydantic's error type, such as `int` of `int_parsing`."""
 
 
+_ENDS_OF_KINDS = ("_type", "_parsing", "_from_float", "_number", "_inexact")
+"""Ends of pydantic's error types that say that a value is of the wrong type."""
+_LEAST_SIMILAR = 0.6
+"""Similarity, from 0 to 1, from which a known name is offered for a misspelt one."""
+
+
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the known name that is most similar; empty if none is similar."""
-    return next(iter(difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)), "")
+    close = difflib.get_close_matches(word, list(known), n=1, cutoff=_LEAST_SIMILAR)
+    return close[0] if close else ""
 
 
 def suggest(word: str, known: Iterable[str]) -> str:
-    """Return `did you mean NAME?`, with the known name that is most similar; empty if none is similar."""
+    """Return `did you mean NAME?` with the known name that is most similar; empty if none is."""
     close = nearest(word, known)
     return f"did you mean {close}?" if close else ""
 
 
 def own_faults(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Return pydantic's errors, but not "too short" for a list with an error inside: the refused item caused both."""
+    """Return pydantic's errors, but not "too short" for a list with an error inside.
 
-    def is_alone(place: tuple[int | str, ...]) -> bool:
-        return sum(fault["loc"][: len(place)] == place for fault in faults) == 1
+    The refused item caused both.
+    """
+
+    def is_alone(location: tuple[int | str, ...]) -> bool:
+        return sum(fault["loc"][: len(location)] == location for fault in faults) == 1
 
     return [fault for fault in faults if fault["type"] != "too_short" or is_alone(fault["loc"])]
 
 
 def explain_fault(fault: ErrorDetails, key: str = "") -> str:
-    """Return the message for one pydantic error, after its key if given; our own validators' messages are unchanged."""
+    """Return the message for one pydantic error, after its key if given.
+
+    Our own validators' messages are unchanged.
+    """
     kind = fault["type"]
     if kind == "missing" and key:
         return f"{key} is missing"
-    said = fault["msg"].removeprefix("Value error, ")
+    sentence = fault["msg"].removeprefix("Value error, ")
     if kind in _SENTENCES:
-        said = _SENTENCES[kind](fault.get("ctx", {}))
-    elif kind.endswith(("_type", "_parsing", "_from_float", "_number", "_inexact")):
-        said = _KINDS.get(kind.partition("_")[0], fault["msg"])
-    return f"{key}: {said}" if key else said
+        sentence = _SENTENCES[kind](fault.get("ctx", {}))
+    # `int_parsing`, `float_type` ...: the first word says what the value must be.
+    elif kind.endswith(_ENDS_OF_KINDS):
+        sentence = _KINDS.get(kind.partition("_")[0], fault["msg"])
+    return f"{key}: {sentence}" if key else sentence

@@ -6,7 +6,8 @@ A reference is one of
 - a function in a file: `my/rewards.py:brevity`;
 - an attribute of an installed module: `my_package.rewards:brevity`.
 
-Options are the function's keyword-only parameters, checked by their annotations. Built-ins are loaded the same way.
+Options are the function's keyword-only parameters, checked by their annotations. Built-ins are
+loaded the same way.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ import sys
 import traceback
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,6 +32,7 @@ class ExtensionSource:
     """The code of an extension, as recorded in the manifest."""
 
     noun: str
+    """`reward`, `prompt`, ...: the word in messages."""
     reference: str
     """The reference as the recipe writes it."""
     file: str
@@ -58,7 +60,10 @@ class Extension:
     """The file that defines it; None for a built-in, whose version is this package's."""
 
     def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
-        """Call the function with its options; what a user's raises is a ConfigError, except the types `passing`."""
+        """Call the function with its options.
+
+        What a user's function raises becomes a ConfigError, except the types `passing`.
+        """
         try:
             return self.function(*arguments, **self.options)
         except passing:
@@ -72,10 +77,10 @@ class Extension:
 
     def fault(self, what: str, *, line: int | None = None) -> ConfigError:
         """Return a ConfigError about the extension, with its file and line."""
-        place = (
-            "" if self.source is None else f" ({self.source.file} line {line or self.source.line})"
-        )
-        return ConfigError(f"{self.noun} {self.reference}{place} {what}")
+        location = ""
+        if self.source is not None:
+            location = f" ({self.source.file} line {line or self.source.line})"
+        return ConfigError(f"{self.noun} {self.reference}{location} {what}")
 
 
 def load_extension(
@@ -94,52 +99,71 @@ def load_extension(
         options: values of the function's keyword-only parameters.
 
     Raises:
-        ConfigError: nothing there, not importable or not a function; or an option is unknown or wrong.
+        ConfigError: nothing there, not importable or not a function; or an option is unknown or
+            wrong.
     """
     function: Any
+    source = None
     if reference in builtins:
-        label, function, module = reference, builtins[reference], None
+        label = reference
+        function = builtins[reference]
+        _check_callable(noun, reference, function)
     elif ":" in reference:
         where, _, label = reference.rpartition(":")
-        if where.endswith(".py"):
-            module = _import_file(noun, where)
-        else:
-            try:
-                module = importlib.import_module(where)
-            except Exception as error:  # it is the user's code: anything may go wrong in it
-                raise ConfigError(
-                    f"{noun} {reference}: module {where} cannot be imported: {type(error).__name__}: {error}; install "
-                    "it, or name its file: path/to/file.py:function"
-                ) from error
-        if not hasattr(module, label):
-            known = [
-                key
-                for key, value in vars(module).items()
-                if callable(value) and not key.startswith("_")
-            ]
-            hint = suggest(label, known) or f"it has {', '.join(known) or 'no functions'}"
-            raise ConfigError(f"{noun} {reference}: {module.__file__} has no {label!r}; {hint}")
-        function = getattr(module, label)
+        module = _import_module(noun, reference, where)
+        function = _find_attribute(noun, reference, module, label)
+        _check_callable(noun, reference, function)
+        source = _source_of(noun, reference, function, module)
     else:
+        hint = suggest(reference, builtins)
         allowed = (
             f"use one of {', '.join(builtins)}, or your own function as path/to/file.py:function"
         )
-        raise ConfigError(
-            f"unknown {noun} {reference!r}; {f'{suggest(reference, builtins)} {allowed}'.lstrip()}"
-        )
+        raise ConfigError(f"unknown {noun} {reference!r}; {f'{hint} {allowed}'.lstrip()}")
+    bare = Extension(noun, reference, label, function, {}, source)
+    return replace(bare, options=_check_options(bare, options or {}))
+
+
+def _check_callable(noun: str, reference: str, function: object) -> None:
     if not callable(function):
         raise ConfigError(
             f"{noun} {reference} is of type {type(function).__name__}; name a function"
         )
-    source = None if module is None else _source_of(noun, reference, function, module)
-    found = Extension(noun, reference, label, function, {}, source)
-    return Extension(noun, reference, label, function, _check_options(found, options or {}), source)
+
+
+def _import_module(noun: str, reference: str, where: str) -> ModuleType:
+    """Return the module that a reference names by its file or its dotted name."""
+    if where.endswith(".py"):
+        return _import_file(noun, where)
+    try:
+        return importlib.import_module(where)
+    except Exception as error:  # it is the user's code: anything may go wrong in it
+        raise ConfigError(
+            f"{noun} {reference}: module {where} cannot be imported: "
+            f"{type(error).__name__}: {error}; install it, or name its file: "
+            "path/to/file.py:function"
+        ) from error
+
+
+def _find_attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
+    if hasattr(module, name):
+        return getattr(module, name)
+    known = []
+    for key, value in vars(module).items():
+        if callable(value) and not key.startswith("_"):
+            known.append(key)
+    hint = suggest(name, known) or f"it has {', '.join(known) or 'no functions'}"
+    raise ConfigError(f"{noun} {reference}: {module.__file__} has no {name!r}; {hint}")
 
 
 def describe_file(noun: str, path: str) -> ExtensionSource:
     """Return the manifest's record of a file other than Python, such as a language's."""
     code = Path(path).expanduser().read_bytes()
-    return ExtensionSource(noun, path, path, 1, hashlib.sha256(code).hexdigest()[:16])
+    return ExtensionSource(noun, path, path, 1, _digest(code))
+
+
+def _digest(code: bytes) -> str:
+    return hashlib.sha256(code).hexdigest()[:16]
 
 
 def _import_file(noun: str, where: str) -> ModuleType:
@@ -149,10 +173,13 @@ def _import_file(noun: str, where: str) -> ModuleType:
             f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}"
         )
     name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
-    module = sys.modules[name] = ModuleType(name)
+    module = ModuleType(name)
+    # Before its code runs: dataclasses, for one, look up their module while they are made.
+    sys.modules[name] = module
     module.__file__ = str(path)
     try:
-        # As it stands: to an importer, bytecode of an earlier text passes for it if size and second are the same.
+        # Not by an importer: bytecode of an earlier text passes for it there if size and second are
+        # the same.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:  # it is the user's file: anything may go wrong in it
         del sys.modules[name]
@@ -165,25 +192,28 @@ def _import_file(noun: str, where: str) -> ModuleType:
 
 def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
     try:
-        file, line = (
-            inspect.getsourcefile(function) or module.__file__,
-            inspect.getsourcelines(function)[1],
-        )
+        file = inspect.getsourcefile(function) or module.__file__
+        line = inspect.getsourcelines(function)[1]
     except (OSError, TypeError):  # a callable object, or compiled
-        file, line = module.__file__, 1
-    code = Path(file).read_bytes() if file and Path(file).is_file() else b""
-    return ExtensionSource(noun, reference, str(file), line, hashlib.sha256(code).hexdigest()[:16])
+        file = module.__file__
+        line = 1
+    code = b""
+    if file and Path(file).is_file():
+        code = Path(file).read_bytes()
+    return ExtensionSource(noun, reference, str(file), line, _digest(code))
 
 
 def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return options with values of the types that the function's annotations say."""
+    function = extension.function
     parameters = {
         name: parameter
-        for name, parameter in inspect.signature(extension.function).parameters.items()
+        for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is parameter.KEYWORD_ONLY
     }
-    annotations = (
-        typing.get_type_hints(extension.function) if inspect.isfunction(extension.function) else {}
-    )
+    annotations: dict[str, Any] = {}
+    if inspect.isfunction(function):
+        annotations = typing.get_type_hints(function)
     checked = {}
     for name, value in options.items():
         if name not in parameters:
@@ -195,15 +225,15 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
             raise extension.fault(
                 f"option {name} = {value!r}: {explain_fault(error.errors()[0])}"
             ) from None
-    missing = [n for n, p in parameters.items() if p.default is p.empty and n not in options]
-    if missing:
-        raise extension.fault(f"needs the option {missing[0]!r}; set it under options")
+    for name, parameter in parameters.items():
+        if parameter.default is parameter.empty and name not in options:
+            raise extension.fault(f"needs the option {name!r}; set it under options")
     return checked
 
 
 def _line_of(error: BaseException, file: str) -> int | None:
-    """Return the innermost line of a file in an error's traceback; None if the file is not in it."""
-    frames = reversed(traceback.extract_tb(error.__traceback__))
-    return next(
-        (frame.lineno for frame in frames if Path(frame.filename).name == Path(file).name), None
-    )
+    """Return the innermost line of a file in an error's traceback; None if it is not in it."""
+    for frame in reversed(traceback.extract_tb(error.__traceback__)):
+        if Path(frame.filename).name == Path(file).name:
+            return frame.lineno
+    return None

@@ -1,12 +1,13 @@
 """The fenced blocks of a text, read as a human reads them.
 
-Text may stand before an opening fence and behind a closing one, the indentation of a list or a quotation is undone, and
-a fence inside a docstring does not end a program that would not compile so.
+Text may stand before an opening fence and behind a closing one. The indentation of a list or a
+quotation is undone. A fence inside a docstring does not end a program that would not compile so.
+`Scan` reads the blocks; `find_head` and `find_marked` find programs without an opening fence.
 """
 
 import html
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -34,6 +35,7 @@ ALIASES = {
 }
 """Language -> the tags of a code fence that mean it."""
 _SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
+"""Tags of lines for a shell."""
 _SHOWN = (
     "text",
     "txt",
@@ -48,6 +50,7 @@ _SHOWN = (
     "patch",
     "mermaid",
 )
+"""Tags of what is shown beside programs."""
 _NOTATIONS = (
     "json",
     "yaml",
@@ -62,11 +65,13 @@ _NOTATIONS = (
     "tex",
     "math",
 )
+"""Tags of data and documents."""
 NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
 """Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
 TAGS = NO_PROGRAM.union(
     *ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts")
 )
+"""All tags that are known: another word behind a fence may be prose."""
 
 _ODD_SPACES = {
     "\u00a0": " ",
@@ -76,25 +81,40 @@ _ODD_SPACES = {
     "\u200b": "",
     "\ufeff": "",
 }
+"""Spaces of typographers and web pages, and zero-width ones -> what they become in code."""
 _SPACE = " \t\r\f\v" + "".join(_ODD_SPACES)
-# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic time.
+"""White space within a line."""
+# Possessive quantifiers: a model that repeats one character after a fence must not cost quadratic
+# time.
 _AT_START = re.compile(rf"(?P<before>[{_SPACE}>]*+)(?P<run>`{{3,}}+|~{{3,}}+)(?P<rest>[^`\n]*+)")
+"""A line with a fence, before which only white space and marks of a quotation stand."""
 _BEHIND_TEXT = re.compile(
     rf"(?P<before>(?:[^`\n]|`{{1,2}}+(?!`))++)(?P<run>`{{3,}}+)(?P<rest>[\w+#.-]*+[{_SPACE}]*+)"
 )
+"""A line with a fence behind text or code."""
 _TAG = re.compile(rf"[{_SPACE}{{.]*+([\w+#.-]*+)")
+"""The first word behind a fence, also in braces as of R Markdown or Pandoc."""
 _QUOTED = re.compile(r"^[ \t]*+>[ ]?", re.MULTILINE)
+"""The mark of a quotation at the start of a line."""
 _CODE_BEHIND_TAG = re.compile(
-    r"import \w|from [\w.]+ import\b|(?:async )?(?:def|class) \w.*:|@\w+$|#include\b|[\w.]+\(.*\)$"
+    r"import \w|from [\w.]+ import\b|(?:async )?(?:def|class) \w.*:|@\w+$|#include\b"
+    r"|[\w.]+\(.*\)$"
     r"|(?!(?:file|file_?name|title|path|name|caption|label|id)\b)\w+(?:, ?\w+)* = \S"
 )
-"""A first line of code that shares the line of the fence; attributes such as `title="a.py"` have no spaces."""
+"""A first line of code that shares the line of the fence.
+
+Attributes such as `title="a.py"` have no spaces.
+"""
 _ESCAPED = re.compile(r"&(?:lt|gt|amp|quot|#39|#x27|apos|nbsp);")
+"""A character that is escaped as in HTML."""
 _TAG_LINE = re.compile(r"[ \t]*([\w+#.-]+)[ \t]*\r?\n")
 """The first line of a response whose prompt ended with a bare fence."""
 _BLANK_LINES = re.compile(r"\A(?:[ \t\r]*\n)+")
+"""Blank lines at the start of a text."""
 _HEADING = re.compile(r"[ \t]*#")
+"""The start of a heading, or of a comment."""
 _MARK = re.compile(r"`{3}|~{3}")
+"""The least of which a fence is made."""
 _LISTED = re.compile(
     r"^[ \t]*\[PYTHON\][ \t]*\r?$\n?|(?P<end>\[/PYTHON\])", re.MULTILINE | re.IGNORECASE
 )
@@ -102,11 +122,19 @@ _LISTED = re.compile(
 _HOLDERS = re.compile(r"<(?P<end>/?)(?P<name>code|pre|answer)\b[^>\n]{0,200}>", re.IGNORECASE)
 """Elements that may hold a program."""
 _ELEMENT = re.compile(r"</?(?:code|pre)\b[^>\n]*>", re.IGNORECASE)
-_MOST_ENDS, _MOST_PARSES = 12, 100
+"""The start or end of an element inside another that holds a program."""
+
+# The limits below bound the time spent on a response, far beyond what answers need.
+_MOST_ENDS = 12
+"""Most fences that are tried as the end of a block."""
+_MOST_PARSES = 100
+"""Most pieces of code in a text that are parsed."""
 _MOST_QUOTES = 8
-_SHORTEST_RUN = 3
+"""Deepest quotation whose marks are removed."""
 _MOST_PARSED_CHARACTERS = 1 << 17
-"""Limits that bound the time spent on a response, far beyond what answers need."""
+"""Longest code that is parsed."""
+_SHORTEST_RUN = 3
+"""Marks of an ordinary fence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +146,18 @@ class Fence:
     code_end: int
     """Offset of the end of the code before the fence, if it ends a block."""
     end: int
+    """Offset of the end of its line."""
     begin: int
-    """Offset of the code behind the fence, if it opens a block: the next line, unless code shares this one."""
+    """Offset of the code behind the fence, if it opens a block.
+
+    That is the next line, unless code shares this one.
+    """
     run: str
+    """Its marks: three or more of a kind."""
     tag: str
+    """The first word behind it, in small letters."""
     is_tagged: bool
-    """Whether a language or a kind of text is named: such a fence opens a block and never ends one."""
+    """A language or a kind of text is named: such a fence opens a block and never ends one."""
     is_alone: bool
     """Nothing but white space, or the marks of a quotation, stands before it on its line."""
     num_quotes: int
@@ -134,11 +168,14 @@ class Fence:
     def ends(self, opener: Self) -> bool:
         """Whether the fence can close a block; it may stand behind code on its line."""
         is_alike = self.run[0] == opener.run[0] and len(self.run) >= len(opener.run)
-        return is_alike and not self.is_tagged and (self.is_alone or self.is_plain)
+        if not is_alike or self.is_tagged:
+            return False
+        return self.is_alone or self.is_plain
 
     def is_like(self, opener: Self) -> bool:
         """Whether it stands by itself and is made of the same marks, of which it may have fewer."""
-        return self.run[0] == opener.run[0] and self.is_alone and self.is_plain
+        is_by_itself = self.is_alone and self.is_plain
+        return is_by_itself and self.run[0] == opener.run[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,71 +211,99 @@ def has_fence(text: str) -> bool:
 
 
 def find_head(text: str, language: str) -> Head | None:
-    """Return the program that begins with a text and that a fence without an opener closes; None if there is none."""
+    """Return the program that begins with a text and that a fence without an opener closes.
+
+    None if there is none.
+    """
     fences = list(_find_fences(text))[:_MOST_ENDS]
-    start = len(text) - len(_BLANK_LINES.sub("", text, count=1))
-    tag_line = _TAG_LINE.match(text, start)
-    if tag_line is not None and tag_line[1].lower() in ALIASES.get(language, ()):
-        start = tag_line.end()
-    if (
-        not fences
-        or not text[start : fences[0].start].strip()
-        + text[fences[0].start : fences[0].code_end].strip()
-    ):
+    if not fences:
         return None
-    # Only Python's parser tells a fence inside a string from the one that closes the program.
-    ends = fences if language == "python" else fences[:1]
-    for fence in ends:
-        if _HEADING.match(text, fences[0].start) and fence is not fences[0]:
-            break  # What reads as a comment is a heading: the fence behind it opens a block.
-        if fence.is_tagged or not (fence.is_alone or fence.is_plain):
-            continue
-        plain = text[start : fence.code_end]
-        for code in dict.fromkeys((plain, _dedent(plain))):
-            if len(code) <= _MOST_PARSED_CHARACTERS and _can_be_head(code, language):
-                block = Block(start, fence.code_end, language, code, compiles=True, is_head=True)
-                if language != "python":
-                    block = replace(block, compiles=None)
-                return Head(block, min(fence.end + 1, len(text)))
     first = fences[0]
+    start = _find_head_start(text, language)
+    is_empty = not (text[start : first.start] + text[first.start : first.code_end]).strip()
+    if is_empty:
+        return None
+    head = _find_compiling_head(text, start, fences, language)
+    if head is not None or language != "python":
+        return head
     is_unpaired = len(fences) % 2 == 1 and not first.is_tagged and first.is_alone
-    if language == "python" and is_unpaired and reads_as_code(text[start : first.code_end]):
-        # A program that does not compile is one, too: what follows it is not to be taken in its place.
+    if is_unpaired and reads_as_code(text[start : first.code_end]):
+        # A program that does not compile is one, too: what follows it is not to be taken in its
+        # place.
         code = _dedent(text[start : first.code_end])
         block = Block(start, first.code_end, language, code, compiles=False, is_head=True)
         return Head(block, min(first.end + 1, len(text)))
     return None
 
 
+def _find_head_start(text: str, language: str) -> int:
+    """Return where code begins in a text: behind blank lines and the language's name on a line."""
+    start = len(text) - len(_BLANK_LINES.sub("", text, count=1))
+    tag_line = _TAG_LINE.match(text, start)
+    if tag_line is not None and tag_line[1].lower() in ALIASES.get(language, ()):
+        return tag_line.end()
+    return start
+
+
+def _find_compiling_head(
+    text: str, start: int, fences: Sequence[Fence], language: str
+) -> Head | None:
+    """Return the program before the first fence by which one is complete; None if there is none."""
+    begins_as_heading = _HEADING.match(text, fences[0].start) is not None
+    # Only Python's parser tells a fence inside a string from the one that closes the program.
+    ends = fences if language == "python" else fences[:1]
+    for fence in ends:
+        if begins_as_heading and fence is not fences[0]:
+            break  # What reads as a comment is a heading: the fence behind it opens a block.
+        if fence.is_tagged or not (fence.is_alone or fence.is_plain):
+            continue
+        plain = text[start : fence.code_end]
+        for code in dict.fromkeys((plain, _dedent(plain))):
+            if len(code) <= _MOST_PARSED_CHARACTERS and _can_be_head(code, language):
+                compiles = True if language == "python" else None
+                block = Block(
+                    start, fence.code_end, language, code, compiles=compiles, is_head=True
+                )
+                return Head(block, min(fence.end + 1, len(text)))
+    return None
+
+
 def _can_be_head(code: str, language: str) -> bool:
-    does = sketch(code, language)
+    traits = sketch(code, language)
     if language != "python":
-        return does.is_whole
-    return does.stands or does.acts or bool(does.defines)
+        return traits.is_whole
+    return traits.stands or traits.acts or bool(traits.defines)
 
 
 def find_marked(text: str, language: str) -> list[Block]:
-    """Return the programs between marks that are no fences; a word or a line in `<code>` is none."""
-    places = list(_find_listed(text)) or list(_find_held(text))
+    """Return the programs between marks that are no fences.
+
+    A word or a line in `<code>` is none.
+    """
+    spans = list(_find_listed(text)) or list(_find_held(text))
     blocks = []
-    for start, end in places[:_MOST_PARSES]:
+    for start, end in spans[:_MOST_PARSES]:
         code = _ELEMENT.sub("", text[start:end]).lstrip("\r\n")
         if len(code) > _MOST_PARSED_CHARACTERS:
             continue
-        tries = (code, _dedent(code), html.unescape(_dedent(code)))
-        whole = next((one for one in tries if sketch(one, language).stands), None)
-        if whole is not None:
-            is_compiled = True if language == "python" else None
-            blocks.append(Block(start, end, language, whole, compiles=is_compiled))
+        for form in (code, _dedent(code), html.unescape(_dedent(code))):
+            if sketch(form, language).stands:
+                compiles = True if language == "python" else None
+                blocks.append(Block(start, end, language, form, compiles=compiles))
+                break
     return blocks
 
 
 def _find_listed(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the code between CodeLlama's marks begins and ends; the last may have lost its end."""
+    """Yield where the code between CodeLlama's marks begins and ends.
+
+    The last may have lost its end.
+    """
     start = None
     for mark in _LISTED.finditer(text):
         if not mark["end"]:
-            start = mark.end() if start is None else start
+            if start is None:
+                start = mark.end()
         elif start is not None:
             yield start, mark.start()
             start = None
@@ -247,8 +312,12 @@ def _find_listed(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_held(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the contents of the outermost elements begin and end; those without an end hold nothing."""
+    """Yield where the contents of the outermost elements begin and end.
+
+    Those without an end hold nothing.
+    """
     marks = list(_HOLDERS.finditer(text))
+    # An element without an end behind it holds nothing.
     last_ends = {mark["name"].lower(): mark.start() for mark in marks if mark["end"]}
     outer: re.Match[str] | None = None
     for mark in marks:
@@ -265,63 +334,94 @@ class Scan:
     """Reads the blocks of one text from its first fence to its last."""
 
     def __init__(self, text: str, offset: int, language: str) -> None:
-        self._text, self._offset, self._language = text, offset, language
+        self._text = text
+        self._offset = offset
+        self._language = language
         self._fences = list(_find_fences(text))
         self._num_parses = 0
 
     def blocks(self) -> Iterator[Block]:
-        """Yield the blocks; one that is never closed ends with the text, or where the next one is opened by a tag."""
-        place, fences = 0, self._fences
-        while place < len(fences):
-            opener = fences[place]
-            further = range(place + 1, len(fences))
-            ends = [index for index in further[: 2 * _MOST_ENDS] if fences[index].ends(opener)][
-                :_MOST_ENDS
-            ]
-            if not ends and len(opener.run) > _SHORTEST_RUN:
-                # It was opened with more marks than any fence behind it has.
-                last = further[-_MOST_ENDS:]
-                ends = [index for index in last if fences[index].is_like(opener)][-1:]
-            block, place = self._close(opener, place, ends)
+        """Yield the blocks.
+
+        One that is never closed ends with the text, or where a tag opens the next one.
+        """
+        index = 0
+        while index < len(self._fences):
+            block, index = self._close(index, self._find_ends(index))
             if block is not None:
                 yield block
 
-    def _close(self, opener: Fence, place: int, ends: list[int]) -> tuple[Block | None, int]:
-        """Return the block that a fence opens (None: it opens none), and the index of the next fence to read."""
+    def _find_ends(self, index: int) -> list[int]:
+        """Return the indices of the fences that may close the block that a fence opens."""
+        opener = self._fences[index]
+        further = range(index + 1, len(self._fences))
+        ends = [end for end in further[: 2 * _MOST_ENDS] if self._fences[end].ends(opener)]
+        if ends or len(opener.run) <= _SHORTEST_RUN:
+            return ends[:_MOST_ENDS]
+        # It was opened with more marks than any fence behind it has.
+        alike = [end for end in further[-_MOST_ENDS:] if self._fences[end].is_like(opener)]
+        return alike[-1:]
+
+    def _close(self, index: int, ends: list[int]) -> tuple[Block | None, int]:
+        """Return the block that a fence opens, and the index of the next fence to read.
+
+        None in place of the block: it opens none.
+        """
         fences = self._fences
+        opener = fences[index]
+        # For Python, the first end by which the code compiles is the right one.
         is_compiled = self._language == "python" and opener.tag not in NO_PROGRAM
         if is_compiled and self._num_parses <= _MOST_PARSES:
-            for index in ends:
-                block = self._make(opener, fences[index].code_end)
+            for end in ends:
+                block = self._make(opener, fences[end].code_end)
                 if block.compiles:
-                    return block, index + 1
+                    return block, end + 1
             if not (opener.is_alone or opener.is_tagged):
-                return None, place + 1
-        first = next((index for index in ends if fences[index].is_alone), ends[0] if ends else None)
-        behind = range(place + 1, len(fences) if first is None else first)
-        nested = next((index for index in behind if fences[index].is_tagged), None)
+                return None, index + 1
+        end = self._choose_end(ends)
+        # Else a tag on a fence in between begins another block: this one was never closed.
+        nested = self._find_nested(index, len(fences) if end is None else end)
         if nested is not None:
-            return replace(self._make(opener, fences[nested].start), is_closed=False), nested
-        if first is None:
-            if not opener.is_alone and not self._text[opener.end + 1 :].strip():
-                return None, len(fences)
-            return replace(self._make(opener, len(self._text)), is_closed=False), len(fences)
-        return self._make(opener, fences[first].code_end), first + 1
+            block = self._make(opener, fences[nested].start)
+            return replace(block, is_closed=False), nested
+        if end is not None:
+            return self._make(opener, fences[end].code_end), end + 1
+        if not opener.is_alone and not self._text[opener.end + 1 :].strip():
+            return None, len(fences)
+        block = self._make(opener, len(self._text))
+        return replace(block, is_closed=False), len(fences)
+
+    def _choose_end(self, ends: list[int]) -> int | None:
+        """Return which of several fences closes a block: the first alone on its line, if any is."""
+        for end in ends:
+            if self._fences[end].is_alone:
+                return end
+        return ends[0] if ends else None
+
+    def _find_nested(self, index: int, end: int) -> int | None:
+        """Return the first fence with a tag between two; None if there is none."""
+        for between in range(index + 1, end):
+            if self._fences[between].is_tagged:
+                return between
+        return None
 
     def _make(self, opener: Fence, end: int) -> Block:
+        """Return the block behind a fence: in the first form of its code that compiles."""
         start = min(opener.begin, end)
-        text = plain = self._text[start:end]
+        text = self._text[start:end]
+        plain = text
         for _ in range(opener.num_quotes):
             plain = _QUOTED.sub("", plain)
-        tries = list(dict.fromkeys((plain, _dedent(plain))))
-        block = Block(start + self._offset, end + self._offset, opener.tag, tries[-1])
+        forms = list(dict.fromkeys((plain, _dedent(plain))))
+        block = Block(start + self._offset, end + self._offset, opener.tag, forms[-1])
         if self._language != "python" or opener.tag in NO_PROGRAM:
             return block
         if _ESCAPED.search(text):
-            tries += [html.unescape(code) for code in tries]
+            forms += [html.unescape(code) for code in forms]
         if any(space in text for space in _ODD_SPACES):
-            tries += [code.translate(str.maketrans(_ODD_SPACES)) for code in tries]
-        for code in tries:
+            spaces = str.maketrans(_ODD_SPACES)
+            forms += [code.translate(spaces) for code in forms]
+        for code in forms:
             if self._compiles(code):
                 return replace(block, compiles=True, code=code)
         return replace(block, compiles=False)
@@ -334,39 +434,63 @@ class Scan:
 
 
 def _find_fences(text: str) -> Iterator[Fence]:
+    """Yield the fences of a text, one a line at most."""
     end = -1
     for mark in _MARK.finditer(text):
+        # One fence a line: what follows it there is its tag, or text.
         if mark.start() < end:
             continue
         start = text.rfind("\n", 0, mark.start()) + 1
         end = text.find("\n", mark.end())
-        end = len(text) if end < 0 else end
+        if end < 0:
+            end = len(text)
         line = text[start:end]
-        fence = _AT_START.fullmatch(line) or _BEHIND_TEXT.fullmatch(line)
-        if fence is not None:
-            found, is_alone = _TAG.match(fence["rest"]), not fence["before"].strip(_SPACE + ">")
-            tag = found[1].lower() if found else ""
-            behind = fence["rest"][found.end() :] if found else ""
-            code = behind.strip(_SPACE)
-            is_code = tag in TAGS - NO_PROGRAM and _CODE_BEHIND_TAG.match(code) is not None
-            # Other words behind a fence are prose.
-            is_attribute = "=" in behind or len(behind.split()) <= 1
-            yield Fence(
-                start=start,
-                code_end=start if is_alone else start + fence.start("run"),
-                end=end,
-                begin=start + line.rindex(code) if is_code else end + 1,
-                run=fence["run"],
-                tag=tag,
-                is_tagged=tag in TAGS and (is_attribute or is_code),
-                is_alone=is_alone,
-                num_quotes=min(fence["before"].count(">"), _MOST_QUOTES) if is_alone else 0,
-                is_plain=not fence["rest"].strip(_SPACE),
-            )
+        match = _AT_START.fullmatch(line) or _BEHIND_TEXT.fullmatch(line)
+        if match is not None:
+            yield _read_fence(match, start, end)
+
+
+def _read_fence(match: re.Match[str], start: int, end: int) -> Fence:
+    """Return the fence of a line, which is matched whole, between two offsets of a text."""
+    line = match.string
+    before = match["before"]
+    rest = match["rest"]
+    is_alone = not before.strip(_SPACE + ">")
+    tag = ""
+    behind = ""
+    word = _TAG.match(rest)
+    if word is not None:
+        tag = word[1].lower()
+        behind = rest[word.end() :]
+    code = behind.strip(_SPACE)
+    is_language = tag in TAGS and tag not in NO_PROGRAM
+    is_code = is_language and _CODE_BEHIND_TAG.match(code) is not None
+    # Other words behind a fence are prose.
+    is_attribute = "=" in behind or len(behind.split()) <= 1
+    return Fence(
+        start=start,
+        code_end=start if is_alone else start + match.start("run"),
+        end=end,
+        begin=start + line.rindex(code) if is_code else end + 1,
+        run=match["run"],
+        tag=tag,
+        is_tagged=tag in TAGS and (is_attribute or is_code),
+        is_alone=is_alone,
+        num_quotes=min(before.count(">"), _MOST_QUOTES) if is_alone else 0,
+        is_plain=not rest.strip(_SPACE),
+    )
 
 
 def _dedent(text: str) -> str:
-    """Remove the first line's indentation from every line; a line with less loses all of its own."""
-    first = next((line for line in text.splitlines() if line.strip()), "")
-    width = len(first) - len(first.lstrip(" \t"))
-    return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE) if width else text
+    """Remove the first line's indentation from every line.
+
+    A line with less loses all of its own.
+    """
+    width = 0
+    for line in text.splitlines():
+        if line.strip():
+            width = len(line) - len(line.lstrip(" \t"))
+            break
+    if not width:
+        return text
+    return re.sub(rf"^[ \t]{{1,{width}}}", "", text, flags=re.MULTILINE)

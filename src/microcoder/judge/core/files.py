@@ -1,6 +1,7 @@
-"""Files that exist completely or not at all: written under another name, then renamed; locks against other writers.
+"""Files that exist completely or not at all, and locks against other writers.
 
-Also two helpers for iterables: `cut_pieces` makes batches, `take_in_turn` interleaves groups.
+A file is written under another name, then renamed. Also two helpers for iterables: `cut_pieces`
+makes batches, `take_in_turn` interleaves groups.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ if TYPE_CHECKING:
 
 
 _LOCK_PATIENCE_SECONDS = 3.0
+"""How long a taken lock is waited for: a process that ends may still hold it for a moment."""
+_LOCK_PAUSE_SECONDS = 0.05
+"""Time between two attempts to take a lock."""
 
 
 @contextmanager
 def new_file(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` to write to; it is renamed to `path` at the end, if no error is raised."""
+    """Yield a temporary path beside `path` to write to.
+
+    It is renamed to `path` at the end, if no error is raised.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.partial")
     yield partial
@@ -37,7 +44,10 @@ def new_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Yield an empty folder beside `path` to fill; it replaces `path` at the end, if no error is raised."""
+    """Yield an empty folder beside `path` to fill.
+
+    It replaces `path` at the end, if no error is raised.
+    """
     partial = path.with_name(f".{path.name}.partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
@@ -47,25 +57,37 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def check_folder(folder: Path, name: str) -> None:
-    """Raise DataError if a folder's path, or a parent of it, is a file; `name`: the option to show in the message."""
+    """Raise DataError if a folder's path, or a parent of it, is a file.
+
+    Args:
+        folder: the folder.
+        name: the option to show in the message.
+    """
     # Also on the way: `corpus.txt/.work` is no folder where corpus.txt is a file.
-    in_the_way = next(
-        (path for path in (folder, *folder.parents) if path.exists() and not path.is_dir()), None
-    )
-    if in_the_way:
-        raise DataError(
-            f"{name} = {str(folder)!r}, but {in_the_way} is a file; name a folder, new or of this command"
-        )
+    for path in (folder, *folder.parents):
+        if path.exists() and not path.is_dir():
+            raise DataError(
+                f"{name} = {str(folder)!r}, but {path} is a file; "
+                "name a folder, new or of this command"
+            )
 
 
 def check_unchanged(
     root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
 ) -> None:
-    """Raise `error` if a value of `now` differs from the one recorded when the work in folder `root` began."""
-    for what, value in now.items():
-        if recorded.get(what) != value:
+    """Raise `error` if a value differs from the one recorded when the work in a folder began.
+
+    Args:
+        root: the folder.
+        recorded: the values then, by what they are in messages.
+        now: the values that must be the same.
+        error: class of the exception.
+    """
+    for name, value in now.items():
+        before = recorded.get(name)
+        if before != value:
             raise error(
-                f"{root} began with {what} {json.dumps(recorded.get(what))}, now they are {json.dumps(value)}; "
+                f"{root} began with {name} {json.dumps(before)}, now they are {json.dumps(value)}; "
                 "restore the original, or use another folder"
             )
 
@@ -74,7 +96,10 @@ class WorkFolder:
     """A folder that one process at a time works in, and that a later one resumes."""
 
     error: type[MicroCoderError] = DataError
-    """Class of the exceptions raised: another process holds the lock, or the folder cannot be used."""
+    """Class of the exceptions raised.
+
+    Another process holds the lock, or the folder cannot be used.
+    """
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -82,7 +107,9 @@ class WorkFolder:
         self.lock_file = root / ".lock"
 
     def check_place(self, noun: str, *leftovers: Path) -> None:
-        """Raise `error` unless the folder is writable, or can be made, and holds nothing but what a failed start left.
+        """Raise `error` unless the folder can be used for new work.
+
+        It is writable, or can be made, and holds nothing but what a failed start left.
 
         Args:
             noun: what the folder lacks, for the message, such as "run".
@@ -90,35 +117,56 @@ class WorkFolder:
         """
         if self.root.is_symlink() and not self.root.exists():
             raise self.error(
-                f"{self.root} is a link to {self.root.readlink()}, which is not there; make that folder, or use another"
+                f"{self.root} is a link to {self.root.readlink()}, which is not there; "
+                "make that folder, or use another"
             )
-        nearest = next(path for path in (self.root, *self.root.absolute().parents) if path.exists())
+        nearest = _nearest_existing(self.root)
         if not nearest.is_dir() or not os.access(nearest, os.W_OK):
             raise self.error(
-                f"{self.root} cannot be written: {nearest} is not a writable folder; use another folder"
+                f"{self.root} cannot be written: {nearest} is not a writable folder; "
+                "use another folder"
             )
-        names = {path.name for path in (self.manifest, self.lock_file, *leftovers)}
-        # And what a kill left while one was written.
-        names |= {f".{name}.partial" for name in names}
-        if self.root.exists() and any(path.name not in names for path in self.root.iterdir()):
+        if not self.root.exists():
+            return
+        allowed = set()
+        for path in (self.manifest, self.lock_file, *leftovers):
+            allowed.add(path.name)
+            # And what a kill left while it was written.
+            allowed.add(f".{path.name}.partial")
+        if any(path.name not in allowed for path in self.root.iterdir()):
             raise self.error(f"{self.root} is not empty and holds no {noun}; use another folder")
 
     def lock(self) -> AbstractContextManager[None]:
-        """Lock the folder against other processes; the kernel releases the lock when the holder dies."""
+        """Lock the folder against other processes.
+
+        The kernel releases the lock when the holder dies.
+        """
         return hold_lock(
             self.lock_file,
             self.error(f"another process is writing {self.root}; wait, or use another folder"),
         )
 
 
-def append_row(path: Path, row: dict[str, Any]) -> None:
-    """Append one JSON line and make it durable; a last line that a kill left half written is removed first.
+def _nearest_existing(path: Path) -> Path:
+    """Return a path, or the nearest folder above it that exists."""
+    if path.exists():
+        return path
+    folder = path.absolute().parent
+    while not folder.exists():
+        folder = folder.parent
+    return folder
 
-    For one writer at a time: a line that another is still writing would be removed as half written.
+
+def append_row(path: Path, row: dict[str, Any]) -> None:
+    """Append one JSON line and make it durable.
+
+    A last line that a kill left half written is removed first. For one writer at a time: a line
+    that another is still writing would be removed as half written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
-        if end := file.tell():
+        end = file.tell()
+        if end:
             file.seek(end - 1)
             if file.read(1) != b"\n":
                 file.truncate(path.read_bytes().rfind(b"\n") + 1)
@@ -138,37 +186,51 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a JSON-lines file from byte `start` on, none if it is missing, with the byte each begins at.
+    """Yield the objects of a JSON-lines file, with the byte that each begins at.
 
-    DataError for a damaged line; a last one without line end is still being written, or a kill cut it off: left out.
+    A last line without line end is left out: it is still being written, or a kill cut it off.
+
+    Args:
+        path: the file; if it is missing, nothing is yielded.
+        start: the byte from which on to read.
+
+    Raises:
+        DataError: a line is damaged.
     """
-    begin = start
     if not path.exists():
         return
+    begin = start
     with path.open("rb") as file:
         file.seek(begin)
         # As bytes: a kill can cut the last line in the middle of a character.
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
-            where = f"{path} at byte {begin}" if start else f"{path} line {number}"
-            try:
-                row = parse_json(line)
-            except ValueError as error:
-                raise DataError(
-                    f"{where} is not JSON ({error}); the file was edited or damaged"
-                ) from None
-            if not isinstance(row, dict):
-                raise DataError(
-                    f"{where} is {type(row).__name__}, not an object; the file was edited or damaged"
-                )
-            yield begin, row
+            location = f"{path} at byte {begin}" if start else f"{path} line {number}"
+            yield begin, _parse_row(line, location)
             begin += len(line)
+
+
+def _parse_row(line: bytes, location: str) -> dict[str, Any]:
+    try:
+        row = parse_json(line)
+    except ValueError as error:
+        raise DataError(
+            f"{location} is not JSON ({error}); the file was edited or damaged"
+        ) from None
+    if not isinstance(row, dict):
+        raise DataError(
+            f"{location} is {type(row).__name__}, not an object; the file was edited or damaged"
+        )
+    return row
 
 
 @contextmanager
 def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
-    """Hold a lock file; raise `error` if it stays taken for 3 s. The lock ends with its holder and its children."""
+    """Hold a lock file; raise `error` if it stays taken for 3 s.
+
+    The lock ends with its holder and its children.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as file:
         give_up = time.monotonic() + _LOCK_PATIENCE_SECONDS
@@ -179,7 +241,7 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
             except BlockingIOError:
                 if time.monotonic() > give_up:
                     raise error from None
-                time.sleep(0.05)
+                time.sleep(_LOCK_PAUSE_SECONDS)
         yield
 
 
@@ -190,6 +252,7 @@ def write_json(path: Path, value: object) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file by an atomic rename."""
+    # Synced before it is renamed: else a power cut may leave a renamed file that is empty.
     with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
@@ -214,7 +277,10 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
 def write_parquet(
     path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None
 ) -> None:
-    """Write rows as zstd Parquet by an atomic rename; without a schema its types are those of the rows."""
+    """Write rows as zstd Parquet by an atomic rename.
+
+    Without a schema its types are those of the rows.
+    """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -228,10 +294,12 @@ def to_line(row: Mapping[str, Any]) -> str:
 
 
 T = TypeVar("T")
+"""An item of an iterable."""
 
 
 def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield the items in order, in lists of `size` or, the last, fewer; Python 3.11 has no `itertools.batched`."""
+    """Yield the items in order, in lists of `size` or, the last, fewer."""
+    # Python 3.11 has no `itertools.batched`.
     iterator = iter(items)
     while piece := list(islice(iterator, size)):
         yield piece
@@ -239,5 +307,9 @@ def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
     """Return the first item of each group, then the second of each that has one, and so on."""
-    most = max(map(len, groups), default=0)
-    return [group[place] for place in range(most) for group in groups if place < len(group)]
+    taken: list[T] = []
+    for index in range(max(map(len, groups), default=0)):
+        for group in groups:
+            if index < len(group):
+                taken.append(group[index])
+    return taken

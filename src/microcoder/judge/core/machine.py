@@ -1,8 +1,10 @@
-"""The machine: whether it is Linux, processors, file locks, full disks, orphans; and how to install our extras.
+"""The machine: whether it is Linux, its processors, file locks, full disks, and what processes use.
 
-What the kernel counts for each thread (run time, time in the run queue, turns) can be read by anybody in
-`/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its own siblings ran meanwhile; threads that
-have ended count with their run time alone.
+Also how to install our extras.
+
+What the kernel counts for each thread (run time, time in the run queue, turns on a processor) can
+be read by anybody in `/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its
+own siblings ran meanwhile. Threads that have ended count with their run time alone.
 """
 
 import contextlib
@@ -22,17 +24,23 @@ except ImportError:  # Windows
     fcntl = None
 
 
+_PLATFORMS = {"darwin": "macOS", "win32": "Windows"}
+"""Python's name of a platform -> what people call it."""
+
+
 def require_linux() -> None:
     """Raise EvaluatorFault if this is not Linux, which the sandbox needs."""
     if sys.platform != "linux":
-        name = {"darwin": "macOS", "win32": "Windows"}.get(sys.platform, sys.platform)
+        name = _PLATFORMS.get(sys.platform, sys.platform)
         raise EvaluatorFault(
-            f"the sandbox for programs needs Linux, and this is {name}; use a Linux container or WSL 2 here, or send "
-            "programs to a Linux machine that runs `microcoder serve` (microcoder.judge.fleet.http.JudgeClient)"
+            f"the sandbox for programs needs Linux, and this is {name}; use a Linux container or "
+            "WSL 2 here, or send programs to a Linux machine that runs `microcoder serve` "
+            "(microcoder.judge.fleet.http.JudgeClient)"
         )
 
 
 _DISK_IS_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""Errors for a full disk, a full quota, and a file beyond the limit of sizes."""
 _SAYS_FULL = re.compile(
     r"No space left on device|Disk quota exceeded|database or disk is full|os error (?:28|122)\b"
 )
@@ -46,14 +54,23 @@ def is_disk_full(error: BaseException) -> bool:
     return _SAYS_FULL.search(str(error)) is not None
 
 
+_BFLOAT16_SETS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
+"""Instruction sets for bfloat16, as /proc/cpuinfo names them."""
+
+
 def count_processors() -> int:
     """Return how many processors this process may use."""
     usable: Callable[[int], Any] | None = getattr(os, "sched_getaffinity", None)
-    return len(usable(0)) if usable else os.cpu_count() or 1
+    if usable is not None:
+        return len(usable(0))
+    return os.cpu_count() or 1
 
 
 def has_bfloat16() -> bool:
-    """Return whether this processor multiplies in bfloat16 itself: where it does not, float32 is many times as fast."""
+    """Return whether this processor multiplies in bfloat16 itself.
+
+    Where it does not, float32 is many times as fast.
+    """
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
             text = file.read()
@@ -63,19 +80,23 @@ def has_bfloat16() -> bool:
 
 
 def find_bfloat16(cpuinfo: str) -> bool:
-    """Return whether the text of /proc/cpuinfo lists an instruction set for bfloat16, of x86 or ARM."""
+    """Return whether the text of /proc/cpuinfo lists instructions for bfloat16, of x86 or ARM."""
     listed = re.search(r"^(?:flags|Features)\s*:(.*)$", cpuinfo, re.MULTILINE)
     if listed is None:
         return False
-    return bool({"avx512_bf16", "amx_bf16", "bf16"} & set(listed[1].split()))
+    return not _BFLOAT16_SETS.isdisjoint(listed[1].split())
 
 
 def end_with_parent() -> None:
-    """Exit this worker process once its parent ends, killed or not (a thread waits for that): no worker is orphaned."""
+    """Exit this worker process once its parent ends, killed or not: no worker is orphaned.
+
+    A thread waits for that.
+    """
     from multiprocessing import parent_process
 
     def wait() -> None:
-        if (parent := parent_process()) is not None:
+        parent = parent_process()
+        if parent is not None:
             parent.join()
             os._exit(1)
 
@@ -83,15 +104,25 @@ def end_with_parent() -> None:
 
 
 def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
-    """Lock a file until it is closed; if it is locked already, wait if `waits`, else raise BlockingIOError."""
+    """Lock a file until it is closed.
+
+    If it is locked already, wait if `waits`.
+
+    Raises:
+        BlockingIOError: it is locked already, and `waits` is False.
+    """
     if fcntl is None:
         require_linux()
-    else:
-        fcntl.flock(file, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return
+    flags = fcntl.LOCK_EX
+    if not waits:
+        flags |= fcntl.LOCK_NB
+    fcntl.flock(file, flags)
 
 
 def how_to_install(extras: str) -> str:
-    """Return the pip command that adds extras, such as `train,verl`, from this package's source: no index has it."""
+    """Return the pip command that adds extras, such as `train,verl`, from this package's source."""
+    # No index has the package.
     return f"pip install '.[{extras}]' in a checkout of MicroCoder"
 
 
@@ -103,17 +134,33 @@ class Reading(NamedTuple):
     run_seconds: float
     """CPU time of its living threads."""
     waited_seconds: float
-    """Time in which its living threads were ready to run, and threads of other processes had the processor."""
+    """Time in which its living threads waited for a processor that another process had."""
     turns: int
     """Times that one of its living threads was given a processor."""
     is_in_the_queue: bool
     """Whether one of its threads runs, or waits for a processor, now."""
 
 
+class _Thread(NamedTuple):
+    """CPU use of a thread, as the kernel counts it."""
+
+    run_seconds: float
+    queue_seconds: float
+    """Time in the run queue."""
+    turns: int
+    """Times that it was given a processor."""
+
+
 def read_process(pid: int) -> Reading | None:
-    """Return the CPU use of a process and its children so far; None if the kernel does not report it."""
-    cpu = wait = run = 0.0
-    turns, is_in_the_queue = 0, False
+    """Return the CPU use of a process and its children so far.
+
+    None if the kernel does not report it.
+    """
+    cpu_seconds = 0.0
+    run_seconds = 0.0
+    waited_seconds = 0.0
+    turns = 0
+    is_in_the_queue = False
     for number in _family(pid):
         try:
             state, seconds = _read_stat(number)
@@ -121,15 +168,27 @@ def read_process(pid: int) -> Reading | None:
         except (OSError, ValueError, IndexError):
             if number == pid:
                 return None
-            continue
-        of_threads = sum(ran for ran, _, _ in threads)
-        if seconds > 1 and not of_threads and state != "Z":
-            return None
-        cpu, run = cpu + seconds, run + of_threads
-        wait += sum(max(0.0, waited - (of_threads - ran)) for ran, waited, _ in threads)
-        turns += sum(num for _, _, num in threads)
+            continue  # A child has ended meanwhile.
+        own_run_seconds = sum(thread.run_seconds for thread in threads)
+        if seconds > 1 and not own_run_seconds and state != "Z":
+            return None  # This kernel does not count for threads.
+        cpu_seconds += seconds
+        run_seconds += own_run_seconds
+        waited_seconds += sum(_waited_for_others(thread, own_run_seconds) for thread in threads)
+        turns += sum(thread.turns for thread in threads)
         is_in_the_queue = is_in_the_queue or "R" in _read_states(number)
-    return Reading(cpu, run, wait, turns, is_in_the_queue)
+    return Reading(cpu_seconds, run_seconds, waited_seconds, turns, is_in_the_queue)
+
+
+def _waited_for_others(thread: _Thread, run_seconds: float) -> float:
+    """Return how long a thread waited beyond what its siblings ran meanwhile.
+
+    Args:
+        thread: the thread.
+        run_seconds: what it and its siblings ran.
+    """
+    siblings_ran = run_seconds - thread.run_seconds
+    return max(0.0, thread.queue_seconds - siblings_ran)
 
 
 def memory_mib_of(pid: int) -> float:
@@ -142,15 +201,19 @@ def memory_mib_of(pid: int) -> float:
 
 
 def pid_of(descriptor: int) -> int:
-    """Return the process ID behind a pidfd, in our own PID namespace: negative if it has ended, 0 if unknown."""
-    try:
-        with open(f"/proc/self/fdinfo/{descriptor}") as file:
-            return next((int(line.split()[1]) for line in file if line.startswith("Pid:")), 0)
-    except OSError:
-        return 0
+    """Return the process ID behind a pidfd, in our own PID namespace.
+
+    It is negative if the process has ended, 0 if unknown.
+    """
+    with contextlib.suppress(OSError), open(f"/proc/self/fdinfo/{descriptor}") as file:
+        for line in file:
+            if line.startswith("Pid:"):
+                return int(line.split()[1])
+    return 0
 
 
 def _family(pid: int) -> Iterator[int]:
+    """Yield a process and all its descendants."""
     yield pid
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):
@@ -163,22 +226,26 @@ def _family(pid: int) -> Iterator[int]:
 
 def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
     """Return a process's state and its CPU seconds, those of ended children included."""
-    with open(f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat", "rb") as file:
+    path = f"/proc/{pid}/task/{thread}/stat" if thread else f"/proc/{pid}/stat"
+    with open(path, "rb") as file:
+        # Behind the name in brackets, which may hold anything.
         fields = file.read().rpartition(b")")[2].split()
-    return fields[0].decode(), sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+    ticks = sum(map(int, fields[11:15]))
+    return fields[0].decode(), ticks / os.sysconf("SC_CLK_TCK")
 
 
-def _read_threads(pid: int) -> Iterator[tuple[float, float, int]]:
-    """Yield for each thread: seconds run, seconds in the run queue, and how often it was given a processor."""
+def _read_threads(pid: int) -> Iterator[_Thread]:
+    """Yield the CPU use of each thread of a process."""
     for thread in os.listdir(f"/proc/{pid}/task"):
         try:
             with open(f"/proc/{pid}/task/{thread}/schedstat") as file:
-                ran, waited, turns = map(int, file.read().split())
+                run_ns, queue_ns, turns = map(int, file.read().split())
         except (FileNotFoundError, ProcessLookupError):
+            # A thread may end meanwhile; one that lives on a kernel without the file is an error.
             if os.path.exists(f"/proc/{pid}/task/{thread}"):
                 raise
             continue
-        yield ran / 1e9, waited / 1e9, turns
+        yield _Thread(run_ns / 1e9, queue_ns / 1e9, turns)
 
 
 def _read_states(pid: int) -> list[str]:

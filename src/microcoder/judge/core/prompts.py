@@ -13,8 +13,11 @@ from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.types import Problem, Prompt, Turn
 
 _NAMES = {"cpp": "C++"}
+"""Language -> its name in an instruction, where that is not the word capitalised."""
 _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+"""A word in braces, which may be filled in."""
 ROLES = ("system", "user", "assistant")
+"""Roles of a chat's turns."""
 
 
 def instruct(problem: Problem) -> str:
@@ -28,9 +31,10 @@ def bare(problem: Problem) -> str:
 
 
 def template(problem: Problem, *, text: str) -> str:
-    """Return a text of the user's own with {statement}, {instruction}, {starter_code}, {fn_name}, {language} filled in.
+    """Return a text of the user's own, with what stands in braces filled in.
 
-    Other words in braces, such as LaTeX's, are kept.
+    That is {statement}, {instruction}, {starter_code}, {fn_name} and {language}. Other words in
+    braces, such as LaTeX's, are kept.
     """
     values = {
         "statement": problem.statement.strip(),
@@ -39,11 +43,12 @@ def template(problem: Problem, *, text: str) -> str:
         "fn_name": problem.fn_name or "",
         "language": problem.language,
     }
+    # It would train on nothing, and nobody would notice for hours.
     if "{statement}" not in text:
         raise ConfigError(
             "prompt.options.text does not hold {statement}, so the model would not see the problem"
         )
-    return _PLACEHOLDER.sub(lambda found: values.get(found[1], found[0]), text)
+    return _PLACEHOLDER.sub(lambda word: values.get(word[1], word[0]), text)
 
 
 BUILTINS: Mapping[str, Callable[..., Any]] = {
@@ -51,10 +56,11 @@ BUILTINS: Mapping[str, Callable[..., Any]] = {
     "bare": bare,
     "template": template,
 }
+"""Name -> prompt style of the package."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asker:
+class PromptBuilder:
     """Makes the prompt of a problem: by a prompt style, after a system turn."""
 
     style: Extension
@@ -64,18 +70,20 @@ class Asker:
     def __call__(self, problem: Problem) -> Prompt:
         """Return the prompt of a problem."""
         *before, last = self._turns(problem)
-        system = (Turn("system", self.system),) if self.system is not None else ()
-        return Prompt(problem.id, last.content, (*system, *before))
+        if self.system is not None:
+            before.insert(0, Turn("system", self.system))
+        return Prompt(problem.id, last.content, tuple(before))
 
     def _turns(self, problem: Problem) -> list[Turn]:
-        made = self.style(problem)
-        if isinstance(made, str):
-            return [Turn("user", made)]
-        turns = _read_chat(made)
+        """Return the turns that the style makes, the user's last."""
+        returned = self.style(problem)
+        if isinstance(returned, str):
+            return [Turn("user", returned)]
+        turns = _read_chat(returned)
         if not turns or turns[-1].role != "user":
             raise self.style.fault(
-                f"returned {made!r:.80}; return a text, or a chat that ends with the user's turn: "
-                '[{"role": "user", "content": "..."}]'
+                f"returned {returned!r:.80}; return a text, or a chat that ends with the user's "
+                'turn: [{"role": "user", "content": "..."}]'
             )
         if self.system is not None and any(turn.role == "system" for turn in turns):
             raise self.style.fault(
@@ -84,9 +92,9 @@ class Asker:
         return turns
 
 
-def load_asker(
+def load_prompt_builder(
     style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None
-) -> Asker:
+) -> PromptBuilder:
     """Return a prompt style with its system turn.
 
     Args:
@@ -97,38 +105,41 @@ def load_asker(
     Raises:
         ConfigError: the style cannot be loaded.
     """
-    return Asker(load_extension("prompt", style, builtins=BUILTINS, options=options), system)
+    extension = load_extension("prompt", style, builtins=BUILTINS, options=options)
+    return PromptBuilder(extension, system)
 
 
-def _read_chat(made: object) -> list[Turn]:
-    if not isinstance(made, Sequence):
+def _read_chat(chat: object) -> list[Turn]:
+    """Return the turns of a chat; none if it is not one, or if one of its messages is malformed."""
+    if not isinstance(chat, Sequence):
         return []
-    turns = [
-        Turn(turn["role"], turn["content"])
-        for turn in made
-        if isinstance(turn, Mapping)
-        and turn.get("role") in ROLES
-        and isinstance(turn.get("content"), str)
-    ]
-    return turns if len(turns) == len(made) else []
+    turns = []
+    for message in chat:
+        if not isinstance(message, Mapping) or message.get("role") not in ROLES:
+            return []
+        if not isinstance(message.get("content"), str):
+            return []
+        turns.append(Turn(message["role"], message["content"]))
+    return turns
 
 
 def _instruction(problem: Problem) -> str:
-    """Return the instruction: write a program that reads stdin, or the function as given, in one code block."""
+    """Return the instruction: what to write, and to put it into one code block.
+
+    That is a program that reads stdin, or the function as given.
+    """
     language = problem.language
-    starter = (
-        f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```" if problem.starter_code else ""
-    )
-    name, fence = (
-        _NAMES.get(language, language.capitalize()),
-        f"one fenced code block (```{language} ... ```)",
-    )
+    name = _NAMES.get(language, language.capitalize())
+    fence = f"one fenced code block (```{language} ... ```)"
+    starter = ""
+    if problem.starter_code:
+        starter = f"\n\n```{language}\n{problem.starter_code.rstrip()}\n```"
     if problem.fn_name:
         return (
-            f"Implement `{problem.fn_name}` in {name}. Put the complete solution, with the given signature, into "
-            f"{fence}.{starter}"
+            f"Implement `{problem.fn_name}` in {name}. Put the complete solution, with the given "
+            f"signature, into {fence}.{starter}"
         )
     return (
-        f"Write a {name} program that reads the input from standard input and prints the answer to standard output. "
-        f"Put the complete program into {fence}.{starter}"
+        f"Write a {name} program that reads the input from standard input and prints the answer "
+        f"to standard output. Put the complete program into {fence}.{starter}"
     )

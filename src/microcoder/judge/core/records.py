@@ -1,10 +1,14 @@
-"""JSON-lines files of validated records, plain or gzipped: one reader, one kind of error message."""
+"""JSON-lines files of validated records, plain or gzipped: one reader, one kind of error message.
+
+`read_records` reads and validates a file; `explain_faults` puts an invalid record's faults into one
+line.
+"""
 
 import gzip
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar, get_args
+from typing import IO, Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,30 +17,39 @@ from microcoder.judge.core.errors import DataError, explain_fault, own_faults, s
 from microcoder.judge.core.types import Problem, Record
 
 RecordT = TypeVar("RecordT", bound=Problem)
+"""The record of a line."""
+_MOST_SHOWN = 60
+"""Most characters of a refused value that a message shows."""
+_TABLES = (".csv", ".tsv")
+"""Suffixes of files that are tables of text."""
 
 
 def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[RecordT]:
-    """Read and validate all records of a file; DataError if one is invalid, if an id comes twice, or if there are none.
+    """Read and validate all records of a file.
 
     Args:
         path: JSON lines or one JSON list, gzipped or not; blank lines are skipped.
         schema: the record of a line.
         what: what the file is, for messages ("problem file").
+
+    Raises:
+        DataError: a record is invalid, an id comes twice, or there are no records.
     """
     records: list[RecordT] = []
-    first_place: dict[object, str] = {}
-    for where, values in read_values(path, what):
+    first_location: dict[object, str] = {}
+    for location, values in read_values(path, what):
         try:
             record = schema.model_validate(values)
         except ValidationError as error:
-            raise DataError(f"{where}: {explain_faults(error, schema)}") from None
+            raise DataError(f"{location}: {explain_faults(error, schema)}") from None
         name = record.id
-        if name in first_place:
-            before = first_place[name].removeprefix(f"{what} {path} ")
+        # Two problems of one id would share verdicts and rows.
+        if name in first_location:
+            before = first_location[name].removeprefix(f"{what} {path} ")
             raise DataError(
-                f"{where}: id {name!r} was already used on {before}; give each record its own"
+                f"{location}: id {name!r} was already used on {before}; give each record its own"
             )
-        first_place[name] = where
+        first_location[name] = location
         records.append(record)
     if not records:
         raise DataError(f"{what} {path} holds no record; write one JSON object a line")
@@ -44,65 +57,79 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
 
 
 def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
-    """Yield (location for messages, value) for each item of a JSON list, or each line; the file may be gzipped."""
+    """Yield (location for messages, value) for each item of a JSON list, or each line.
+
+    The file may be gzipped.
+    """
     lines = _lines(path, what)
-    first = next(lines, (0, ""))
+    first = next(lines, None)
+    if first is None:
+        return
+    numbered_lines = itertools.chain([first], lines)
     if first[1].lstrip().startswith("["):
-        text = "".join(line for _, line in (first, *lines))
-        yield from (
-            (f"{what} {path} item {number}", item)
-            for number, item in enumerate(_parse(text, f"{what} {path}"), 1)
-        )
-    elif first[0]:
-        for number, line in itertools.chain([first], lines):
-            where = f"{what} {path} line {number}"
-            yield where, _parse(line, where)
+        text = "".join(line for _, line in numbered_lines)
+        items = _parse(text, f"{what} {path}")
+        for number, item in enumerate(items, 1):
+            yield f"{what} {path} item {number}", item
+        return
+    for number, line in numbered_lines:
+        location = f"{what} {path} line {number}"
+        yield location, _parse(line, location)
 
 
-def _parse(text: str, where: str) -> Any:
+def _parse(text: str, location: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
-        raise DataError(f"{where} is not JSON ({error}); fix or remove that line") from None
+        raise DataError(f"{location} is not JSON ({error}); fix or remove that line") from None
 
 
 def explain_faults(error: ValidationError, schema: type[Record]) -> str:
     """Return one line that names each fault of a record once, and its fix."""
-    lines: list[str] = []
+    sentences: list[str] = []
     known: list[str] = []
     for fault in own_faults(error.errors()):
-        key, given = ".".join(map(str, fault["loc"])), repr(fault["input"])
+        location = fault["loc"]
+        key = ".".join(map(str, location))
         if fault["type"] == "extra_forbidden":
-            allowed = list(_at(schema, fault["loc"][:-1]).model_fields)
-            hint = suggest(str(fault["loc"][-1]), allowed)
-            lines.append(f"unknown key {key}" + (f"; {hint}" if hint else ""))
-            known = known if hint else allowed
+            allowed = list(_find_schema(schema, location[:-1]).model_fields)
+            hint = suggest(str(location[-1]), allowed)
+            if hint:
+                sentences.append(f"unknown key {key}; {hint}")
+            else:
+                sentences.append(f"unknown key {key}")
+                known = allowed
         elif fault["type"] == "missing":
-            lines.append(f"key {key} is missing")
+            sentences.append(f"key {key} is missing")
         else:
-            given = given if len(given) <= 60 else given[:57] + "..."
-            lines.append(f"{key or 'line'} = {given}: {explain_fault(fault)}")
-    return "; ".join(lines + ([f"known keys: {', '.join(sorted(known))}"] if known else []))
+            value = _shorten(repr(fault["input"]))
+            sentences.append(f"{key or 'line'} = {value}: {explain_fault(fault)}")
+    if known:
+        sentences.append(f"known keys: {', '.join(sorted(known))}")
+    return "; ".join(sentences)
 
 
-def _at(schema: type[BaseModel], place: tuple[int | str, ...]) -> type[BaseModel]:
+def _shorten(text: str) -> str:
+    if len(text) <= _MOST_SHOWN:
+        return text
+    return text[: _MOST_SHOWN - 3] + "..."
+
+
+def _find_schema(schema: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
     """Return the record at a location inside another, such as ("tests", 0)."""
-    for part in place:
+    for part in location:
         field = schema.model_fields.get(str(part))
-        schema = next(nested_models(field.annotation), schema) if field is not None else schema
+        if field is not None:
+            schema = next(nested_models(field.annotation), schema)
     return schema
 
 
 def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
+    """Yield (number, line) of the lines that are not blank."""
     if path.exists():
         refuse_table(path, what, "JSON lines, one object each")
     try:
-        with (
-            # Editors of Windows begin a file with a byte order mark.
-            gzip.open(path, "rt", encoding="utf-8-sig")
-            if path.suffix == ".gz"
-            else path.open(encoding="utf-8-sig")
-        ) as file:
+        with _open_text(path) as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield number, line
@@ -116,14 +143,30 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
         ) from None
 
 
+def _open_text(path: Path) -> IO[str]:
+    # Editors of Windows begin a file with a byte order mark, which `utf-8-sig` skips.
+    if path.suffix == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig")
+    return path.open(encoding="utf-8-sig")
+
+
 def refuse_table(path: Path, what: str, forms: str) -> None:
-    """Raise DataError if a file, which errors call `what`, is a CSV or TSV by its name; `forms` says what is read."""
-    if path.suffix in (".csv", ".tsv"):
+    """Raise DataError if a file is a CSV or TSV by its name.
+
+    Args:
+        path: the file.
+        what: what errors call it.
+        forms: what is read in its place.
+    """
+    if path.suffix in _TABLES:
         raise DataError(f"{what} {path}: tables of text are not read; write {forms}")
 
 
 def nested_models(annotation: object) -> Iterator[type[BaseModel]]:
-    """Yield the record types inside a field's annotation, also those in unions, tuples and optionals."""
+    """Yield the record types inside a field's annotation.
+
+    Those in unions, tuples and optionals are among them.
+    """
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation
     elif not isinstance(annotation, type):

@@ -1,8 +1,9 @@
-"""Verdict -> reward: 1 when every test passed, else 0 (paper, section 5), or a weighted sum of several rewards.
+"""Verdict -> reward: 1 when every test passed, else 0 (paper, section 5), or a weighted sum.
 
-A reward is a pure function of (problem, rollout, program, verdict) that returns a number, or None: unscored. Where
-one of several is None, or the sandbox failed, the rollout is unscored as a whole. Weights come before everything that
-looks at a group, so means and deviations are those of the weighted sum.
+A reward is a pure function of (problem, rollout, program, verdict) that returns a number, or None:
+unscored. Where one of several is None, or the sandbox failed, the rollout is unscored as a whole.
+Weights come before everything that looks at a group, so means and deviations are those of the
+weighted sum.
 """
 
 import math
@@ -15,9 +16,12 @@ from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.core.types import Problem, Program, Rollout, Verdict
 
 RewardFunction = Callable[..., float | None]
-"""(problem, rollout, program, verdict, *, options) -> a number, or None. An attribute `needs_all_tests = True` on it
-says that it looks at tests after the first that fails; `needs_draw = True` that it takes a fifth argument: a number,
-uniform in [0, 1), that depends only on seed, step, problem and sample, and differs from the mask's."""
+"""(problem, rollout, program, verdict, *, options) -> a number, or None.
+
+An attribute `needs_all_tests = True` on it says that it looks at tests after the first that fails.
+`needs_draw = True` says that it takes a fifth argument: a number, uniform in [0, 1), that depends
+only on seed, step, problem and sample, and differs from the mask's.
+"""
 
 
 def score_verdict(verdict: Verdict) -> float | None:
@@ -43,7 +47,9 @@ def fraction(
     problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
 ) -> float | None:
     """Return the share of the problem's tests that passed."""
-    return verdict.tests_passed / verdict.tests_total if verdict.tests_total else 0.0
+    if not verdict.tests_total:
+        return 0.0
+    return verdict.tests_passed / verdict.tests_total
 
 
 fraction.needs_all_tests = True  # pyrefly: ignore[missing-attribute]
@@ -53,7 +59,8 @@ def has_format(
     problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
 ) -> float | None:
     """Return 1 when the response ended by itself and holds a whole code block, else 0."""
-    return 0.0 if rollout.is_truncated or program.code is None else 1.0
+    is_cut_off = rollout.is_truncated or program.code is None
+    return 0.0 if is_cut_off else 1.0
 
 
 BUILTINS: Mapping[str, RewardFunction] = {
@@ -61,6 +68,7 @@ BUILTINS: Mapping[str, RewardFunction] = {
     "fraction": fraction,
     "format": has_format,
 }
+"""Name -> reward of the package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,11 +91,11 @@ class RewardSum:
 
     @property
     def needs_all_tests(self) -> str | None:
-        """Name of the first reward that looks at tests after the first that fails; None if there is none."""
-        return next(
-            (e.reference for e, _ in self.parts if getattr(e.function, "needs_all_tests", False)),
-            None,
-        )
+        """Name of the first reward that looks at tests after the first that fails; None if none."""
+        for extension, _ in self.parts:
+            if getattr(extension.function, "needs_all_tests", False):
+                return extension.reference
+        return None
 
     def __call__(
         self,
@@ -99,37 +107,45 @@ class RewardSum:
         draw: float | None = None,
     ) -> Reward:
         """Return a rollout's reward; None after a sandbox error, without calling any reward."""
-        values: dict[str, float | None] = dict.fromkeys(
-            (extension.label for extension, _ in self.parts), None
-        )
+        # None from the start: after a sandbox error no reward is called.
+        values: dict[str, float | None] = {extension.label: None for extension, _ in self.parts}
         if verdict.is_scorable:
             for extension, _ in self.parts:
-                needs_draw = getattr(extension.function, "needs_draw", False)
-                if needs_draw and draw is None:
-                    raise extension.fault(
-                        "needs a draw, a random number; outside of a run pass one: draw=0.5"
-                    )
-                drawn = (draw,) if needs_draw else ()
-                value = extension(problem, rollout, program, verdict, *drawn)
-                if value is not None and not (
-                    isinstance(value, int | float) and math.isfinite(value)
-                ):
-                    raise extension.fault(
-                        f"returned {value!r}; return a finite number, or None for unscored"
-                    )
-                values[extension.label] = None if value is None else float(value)
+                arguments = (problem, rollout, program, verdict, *_draw_for(extension, draw))
+                values[extension.label] = _check_value(extension, extension(*arguments))
         silent = tuple(label for label, value in values.items() if value is None)
-        known = [value for value in values.values() if value is not None]
-        is_whole = len(known) == len(values)
-        weights = (weight for _, weight in self.parts)
-        total = (
-            sum(w * value for w, value in zip(weights, known, strict=True)) if is_whole else None
-        )
         return Reward(
-            total,
+            self._weigh(values),
             values if len(values) > 1 else {},
             unscored_by=silent if verdict.is_scorable else (),
         )
+
+    def _weigh(self, values: Mapping[str, float | None]) -> float | None:
+        """Return the weighted sum of rewards; None if one of them is None."""
+        terms = []
+        for (_, weight), value in zip(self.parts, values.values(), strict=True):
+            if value is None:
+                return None
+            terms.append(weight * value)
+        return sum(terms)
+
+
+def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:
+    """Return the further argument of a reward that needs a draw; nothing for another."""
+    if not getattr(extension.function, "needs_draw", False):
+        return ()
+    if draw is None:
+        raise extension.fault("needs a draw, a random number; outside of a run pass one: draw=0.5")
+    return (draw,)
+
+
+def _check_value(extension: Extension, value: object) -> float | None:
+    """Return what a reward returned as a float or None; ConfigError if it is neither."""
+    if value is None:
+        return None
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
+    return float(value)
 
 
 def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> RewardSum:
@@ -141,16 +157,17 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
     Raises:
         ConfigError: one cannot be loaded, or two have the same label.
     """
-    parts = tuple(
-        (load_extension("reward", reference, builtins=BUILTINS, options=options), weight)
-        for reference, weight, options in chosen
-    )
+    parts = []
+    for reference, weight, options in chosen:
+        extension = load_extension("reward", reference, builtins=BUILTINS, options=options)
+        parts.append((extension, weight))
     labels = [extension.label for extension, _ in parts]
-    if twice := sorted({label for label in labels if labels.count(label) > 1}):
+    repeated = sorted({label for label in labels if labels.count(label) > 1})
+    if repeated:
         raise ConfigError(
-            f"rewards name {twice[0]} twice; add up its weights, or rename one function"
+            f"rewards name {repeated[0]} twice; add up its weights, or rename one function"
         )
-    return RewardSum(parts)
+    return RewardSum(tuple(parts))
 
 
 ALL_TESTS = load_rewards([("all_tests", 1.0, {})])

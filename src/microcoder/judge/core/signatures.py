@@ -1,6 +1,7 @@
-"""Starter code -> how its function is called: annotations such as `Optional[ListNode]` become kinds of values.
+"""Starter code -> how its function is called.
 
-Only a problem's own starter code is read, never the program that is judged; nothing is executed.
+Annotations such as `Optional[ListNode]` become kinds of values. Only a problem's own starter code
+is read, never the program that is judged; nothing is executed. Start with `find_call`.
 """
 
 import ast
@@ -13,17 +14,31 @@ from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Call, Method, Problem
 
 NOT_JUDGED_BY = frozenset({"id", "statement", "starter_code", "tier", "reference"})
-"""Fields of a problem that do not affect verdicts; of the starter code only the call that it implies does."""
+"""Fields of a problem that do not affect verdicts; of the starter code only its call does."""
 
-_OPEN, _CLOSE = "([{", ")]}"
+_OPEN = "([{"
+"""Opening brackets."""
+_CLOSE = ")]}"
+"""Closing brackets."""
 _COMMENT = re.compile(r"^[ \t]*#[^\n]*$|\"{3}[\s\S]*?\"{3}|'{3}[\s\S]*?'{3}", re.MULTILINE)
+"""A comment on a line of its own, or a docstring."""
 _NODE_CLASS = re.compile(r"^\W*class Node\b", re.MULTILINE)
+"""The head of a class `Node`, also in a comment."""
 _METHOD = re.compile(r"\bdef[ \t]+(\w+)[ \t]*\(")
+"""The head of a method, up to its parameters."""
 _LONGEST_STARTER = 20_000
+"""Longest starter code that is read, in characters."""
+_DEEPEST_LIST = 4
+"""Deepest list of nodes that is a kind."""
+_PARSE_ERRORS = (SyntaxError, ValueError, MemoryError, RecursionError)
+"""What Python's parser raises for text that it cannot read."""
 
 
 def find_call(problem: Problem) -> Call | None:
-    """Return how a problem's function is called: `call`, else what its starter code implies; None for plain JSON."""
+    """Return how a problem's function is called: `call`, else what its starter code implies.
+
+    None for plain JSON.
+    """
     if problem.fn_name is None or problem.harness is not None:
         return None
     if problem.call is not None:
@@ -33,9 +48,10 @@ def find_call(problem: Problem) -> Call | None:
 
 
 def judged_by(problem: Problem) -> dict[str, Any]:
-    """Return all fields of a problem that decide verdicts, with the call that its starter code implies.
+    """Return all fields of a problem that decide verdicts, with the call of its starter code.
 
-    Everything that compares problems, or passes one on to be judged, uses this, so that no field is forgotten.
+    Everything that compares problems, or passes one on to be judged, uses this, so that no field is
+    forgotten.
     """
     fields = {
         name: getattr(problem, name) for name in Problem.model_fields if name not in NOT_JUDGED_BY
@@ -50,7 +66,8 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
     Args:
         source: starter code; it may end after a function's head.
         fn_name: a function, a method, or a design class.
-        are_null: whether every test expects null: `-> None` then does not mean that an argument is changed in place.
+        are_null: whether every test expects null: `-> None` then does not mean that an argument is
+            changed in place.
     """
     if len(source) > _LONGEST_STARTER:
         return None
@@ -58,76 +75,104 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
     head = find_head(code, fn_name)
     if head is None:
         return _infer_design(code, fn_name)
-    parameters = [_kind_of(argument.annotation) for argument in arguments_of(head)]
+    parameters = _kinds_of_arguments(head)
     returns = _kind_of(head.returns)
     result = None if are_null else _changed_argument(head, parameters)
     if {*parameters, returns} == {"json"} and result is None:
         return None
-    return Call(parameters=tuple(parameters), returns=returns, result=result)
+    return Call(parameters=parameters, returns=returns, result=result)
 
 
 def find_head(source: str, name: str) -> ast.FunctionDef | None:
-    """Return a function's or method's `def` as a tree without its body, which the code may lack; None if not found."""
-    found = (
-        re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source) if name.isidentifier() else None
-    )
-    return _parse_head(source, found.end() - 1) if found else None
+    """Return a function's or method's `def` as a tree without its body; None if not found.
+
+    The code may lack the body.
+    """
+    if not name.isidentifier():
+        return None
+    head = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source)
+    if head is None:
+        return None
+    return _parse_head(source, head.end() - 1)
 
 
 def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
-    """Parse the parameters in brackets at `start`, and the return annotation behind them; None if invalid."""
-    depth, end = 0, start
-    for end in range(start, len(source)):
-        depth += (source[end] in _OPEN) - (source[end] in _CLOSE)
-        if depth == 0:
-            break
+    """Parse the parameters in brackets at `start`, and the return annotation behind them.
+
+    None if invalid.
+    """
+    end = _find_closing_bracket(source, start)
+    parameters = source[start : end + 1]
     returns = re.match(r"\s*->[^:\n]+(?=:|\n|\Z)", source[end + 1 :])
-    for tail in (returns[0].strip() if returns else "", ""):
+    annotation = returns[0].strip() if returns else ""
+    # An annotation that Python cannot read is left out.
+    for tail in (annotation, ""):
         try:
-            tree = parse_source(f"def f{source[start : end + 1]} {tail}: pass")
-        except (SyntaxError, ValueError, MemoryError, RecursionError):
+            tree = parse_source(f"def f{parameters} {tail}: pass")
+        except _PARSE_ERRORS:
             continue
         if tree.body and isinstance(tree.body[0], ast.FunctionDef):
             return tree.body[0]
     return None
 
 
+def _find_closing_bracket(source: str, start: int) -> int:
+    """Return the offset of the bracket that closes the one at `start`, else of the text's end."""
+    depth = 0
+    for offset in range(start, len(source)):
+        if source[offset] in _OPEN:
+            depth += 1
+        elif source[offset] in _CLOSE:
+            depth -= 1
+        if depth == 0:
+            return offset
+    return max(start, len(source) - 1)
+
+
 def _infer_design(code: str, name: str) -> Call | None:
     """Return a design-style call with the methods of a class; None if there is no such class."""
-    found = (
-        re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE)
-        if name.isidentifier()
-        else None
-    )
-    if found is None:
+    if not name.isidentifier():
         return None
-    body = re.split(r"^class\b", code[found.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    head = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE)
+    if head is None:
+        return None
+    body = re.split(r"^class\b", code[head.end() :], maxsplit=1, flags=re.MULTILINE)[0]
     methods = []
     for method in _METHOD.finditer(body):
-        head = _parse_head(body, method.end() - 1)
-        if head is not None:
-            parameters = tuple(_kind_of(argument.annotation) for argument in arguments_of(head))
-            returns = _kind_of(head.returns)
-            if {*parameters, returns} != {"json"}:
-                methods.append(Method(name=method[1], parameters=parameters, returns=returns))
+        definition = _parse_head(body, method.end() - 1)
+        if definition is None:
+            continue
+        parameters = _kinds_of_arguments(definition)
+        returns = _kind_of(definition.returns)
+        if {*parameters, returns} != {"json"}:
+            methods.append(Method(name=method[1], parameters=parameters, returns=returns))
     return Call(style="design", methods=tuple(methods))
 
 
 def arguments_of(head: ast.FunctionDef) -> list[ast.arg]:
     """Return a function's positional arguments, a method's without self."""
     arguments = [*head.args.posonlyargs, *head.args.args]
-    return arguments[1:] if arguments and arguments[0].arg in ("self", "cls") else arguments
+    if arguments and arguments[0].arg in ("self", "cls"):
+        return arguments[1:]
+    return arguments
+
+
+def _kinds_of_arguments(head: ast.FunctionDef) -> tuple[str, ...]:
+    return tuple(_kind_of(argument.annotation) for argument in arguments_of(head))
 
 
 def _kind_of(annotation: ast.expr | None) -> str:
-    """Return the kind of an annotation: `ListNode`, `TreeNode`, lists of them, also quoted or optional; else `json`."""
+    """Return the kind of an annotation; `json` if it has none of its own.
+
+    Kinds are `ListNode`, `TreeNode` and lists of them, also quoted or optional.
+    """
     match annotation:
         case ast.Name(id="ListNode" | "TreeNode" as name):
             return name
         case ast.Constant(value=str(text)):
             try:
                 return _kind_of(parse_source(text, mode="eval").body)
-            except (SyntaxError, ValueError, MemoryError, RecursionError):
+            except _PARSE_ERRORS:
                 return "json"
         case ast.Subscript(value=ast.Attribute(attr=name), slice=inner):
             return _kind_of(ast.Subscript(ast.Name(name), inner))
@@ -145,7 +190,9 @@ def _kind_of(annotation: ast.expr | None) -> str:
             return _kind_of(inner)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
             kind = _kind_of(inner)
-            return "json" if kind == "json" or kind.count("[") > 3 else f"list[{kind}]"
+            if kind == "json" or kind.count("[") >= _DEEPEST_LIST:
+                return "json"
+            return f"list[{kind}]"
     return "json"
 
 
@@ -155,15 +202,17 @@ def defines_node(source: str) -> bool:
 
 
 def _changed_argument(head: ast.FunctionDef, kinds: Sequence[str]) -> int | None:
-    """Return the index of the argument that a `-> None` function changes: the first list or node, else 0; else None."""
-    if not (isinstance(head.returns, ast.Constant) and head.returns.value is None) or not kinds:
+    """Return the index of the argument that a function changes in place; None if there is none.
+
+    A `-> None` function changes its first list or node, else its first argument.
+    """
+    returns_none = isinstance(head.returns, ast.Constant) and head.returns.value is None
+    if not returns_none or not kinds:
         return None
-    for place, argument in enumerate(arguments_of(head)):
-        note = argument.annotation
-        if (
-            isinstance(note, ast.Subscript)
-            or getattr(note, "id", "") in ("list", "List")
-            or kinds[place] != "json"
-        ):
-            return place
+    for index, argument in enumerate(arguments_of(head)):
+        annotation = argument.annotation
+        if kinds[index] != "json" or isinstance(annotation, ast.Subscript):
+            return index
+        if isinstance(annotation, ast.Name) and annotation.id in ("list", "List"):
+            return index
     return 0

@@ -1,4 +1,7 @@
-"""Signs in a batch of verdicts that the input is wrong, not the programs: a sentence for each, for summaries."""
+"""Signs in a batch of verdicts that the input is wrong, not the programs.
+
+`find_suspicions` returns a sentence for each, for summaries.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,8 +10,12 @@ from microcoder.judge.core.extract import is_response
 from microcoder.judge.core.types import Outcome
 
 _SHARE = 0.2
-"""Share of a batch from which a sentence is written; well-prompted models leave out a program in a few per cent."""
+"""Share of a batch from which a sentence is written.
+
+Well-prompted models leave out a program in a few per cent.
+"""
 _TELLING = (Outcome.TIME_LIMIT, Outcome.RUNTIME_ERROR, Outcome.COMPILE_ERROR)
+"""Outcomes that are suspicious if all programs have the same."""
 _LEAST = 5
 """Smallest number of verdicts for which sentences are written."""
 
@@ -22,27 +29,37 @@ class Judged:
 
 
 def find_suspicions(batch: Sequence[Judged]) -> list[str]:
-    """Return a sentence for each pattern that is unlikely for real answers; none for fewer than five verdicts."""
-    if len(batch) < _LEAST:
+    """Return a sentence for each pattern that is unlikely for real answers.
+
+    None for fewer than five verdicts.
+    """
+    total = len(batch)
+    if total < _LEAST:
         return []
-    found = []
-    responses = sum(
-        one.outcome == Outcome.COMPILE_ERROR
-        and one.code is not None
-        and is_response(one.code, "python")
-        for one in batch
-    )
-    if responses >= _SHARE * len(batch):
-        found.append(
-            f"{responses} of {len(batch)} do not compile and hold a code fence: whole responses, given as programs"
+    sentences = []
+    num_responses = sum(map(_is_response, batch))
+    if num_responses >= _SHARE * total:
+        sentences.append(
+            f"{num_responses} of {total} do not compile and hold a code fence: "
+            "whole responses, given as programs"
         )
-    without = sum(one.outcome == Outcome.NO_CODE for one in batch)
-    if without >= _SHARE * len(batch):
-        why = "truncated, no closed code block, or bare programs given as responses (their field is code)"
-        found.append(f"no program was found in {without} of {len(batch)}: {why}")
+    num_without = sum(judged.outcome == Outcome.NO_CODE for judged in batch)
+    if num_without >= _SHARE * total:
+        sentences.append(
+            f"no program was found in {num_without} of {total}: truncated, no closed code block, "
+            "or bare programs given as responses (their field is code)"
+        )
     first = batch[0].outcome
-    if not found and first in _TELLING and all(one.outcome == first for one in batch):
-        found.append(
-            f"all {len(batch)} ended with {first}: limits, input or language may be other than theirs"
+    is_uniform = all(judged.outcome == first for judged in batch)
+    if not sentences and first in _TELLING and is_uniform:
+        sentences.append(
+            f"all {total} ended with {first}: limits, input or language may be other than theirs"
         )
-    return found
+    return sentences
+
+
+def _is_response(judged: Judged) -> bool:
+    """Whether a program does not compile because it is a whole response."""
+    if judged.outcome != Outcome.COMPILE_ERROR or judged.code is None:
+        return False
+    return is_response(judged.code, "python")

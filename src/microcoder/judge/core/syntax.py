@@ -1,9 +1,14 @@
-"""Python source -> its syntax tree, safely from any thread: nothing else in the package calls `ast.parse`."""
+"""Python source -> its syntax tree, safely from any thread.
+
+Nothing else in the package calls `ast.parse`. `parse_source` raises for what is no Python,
+`try_parse` returns None.
+"""
 
 import ast
 import inspect
 import threading
 import warnings
+from collections.abc import Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -13,10 +18,16 @@ from microcoder.judge.core.digits import is_long, shorten_integers
 from microcoder.judge.core.errors import EvaluatorFault
 
 _ONE_AT_A_TIME = threading.RLock()
-"""Held while parsing. All threads of CPython 3.11 share one counter of the tree's depth (gh-106905): two that parse at
-the same time, or one in whose parse garbage is collected, may raise `SystemError: AST constructor recursion depth
-mismatch`. And in every version all threads share the rules for warnings."""
-_MOST_TRIES = 20
+"""Held while parsing.
+
+All threads of CPython 3.11 share one counter of the tree's depth (gh-106905). Two that parse at the
+same time, or one in whose parse garbage is collected, may raise `SystemError: AST constructor
+recursion depth mismatch`. And in every version all threads share the rules for warnings.
+"""
+_MOST_ATTEMPTS = 20
+"""Most attempts to parse a text."""
+_WITH_BODIES = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+"""Statements that have a name and a body."""
 
 
 @overload
@@ -28,12 +39,18 @@ def parse_source(source: str, mode: Literal["eval"]) -> ast.Expression: ...
 
 
 def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
-    """Return the tree of `ast.parse`, without its warnings; raises its errors, EvaluatorFault if it keeps failing."""
+    """Return the tree of `ast.parse`, without its warnings.
+
+    Raises:
+        SyntaxError: the source is no Python; and whatever else `ast.parse` raises.
+        EvaluatorFault: the parser keeps failing for another reason.
+    """
     fault = None
-    # Held over all tries: whoever else parses would leave new garbage, whose collection may fail the next one too.
+    # Held over all attempts: whoever else parses would leave new garbage, whose collection may fail
+    # the next one too.
     with _ONE_AT_A_TIME, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        for _ in range(_MOST_TRIES):
+        for _ in range(_MOST_ATTEMPTS):
             try:
                 return ast.parse(source, mode=mode)
             except SyntaxError as error:
@@ -41,8 +58,9 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
                     raise
                 return _KeepsLongIntegers().visit(ast.parse(shorten_integers(source), mode=mode))
             except SystemError as error:
-                fault = error  # Code that is not ours parses beside us, or was called by the collector: once more.
-    raise EvaluatorFault(f"Python's parser failed {_MOST_TRIES} times: {fault}")
+                # Code that is not ours parses beside us, or was called by the collector: once more.
+                fault = error
+    raise EvaluatorFault(f"Python's parser failed {_MOST_ATTEMPTS} times: {fault}")
 
 
 def try_parse(source: str) -> ast.Module | None:
@@ -54,19 +72,30 @@ def try_parse(source: str) -> ast.Module | None:
 
 
 def evaluate_literal(source: str) -> object:
-    """Return the value of a literal, as `ast.literal_eval` of a text does; raises like it and like `parse_source`."""
+    """Return the value of a literal, as `ast.literal_eval` of a text does.
+
+    It raises like that and like `parse_source`.
+    """
     source = shorten_integers(source.lstrip(" \t"))
     return ast.literal_eval(parse_source(source, mode="eval"))
 
 
 def dump_meaning(path: Path) -> str:
-    """Return a file's content for a digest of code: a module's tree, without comments, layout and docstrings."""
+    """Return a file's content for a digest of code.
+
+    Of a module that is its tree, without comments, layout and docstrings.
+    """
     text = path.read_text(encoding="utf-8")
-    return ast.dump(_NoTexts().visit(parse_source(text))) if path.suffix == ".py" else text
+    if path.suffix != ".py":
+        return text
+    return ast.dump(_NoTexts().visit(parse_source(text)))
 
 
 class LongInteger(int):
-    """An integer of more digits than Python writes; it is shown in hexadecimal, as `ast.unparse` then writes it."""
+    """An integer of more digits than Python writes.
+
+    It is shown in hexadecimal, as `ast.unparse` then writes it.
+    """
 
     __slots__ = ()
 
@@ -76,7 +105,7 @@ class LongInteger(int):
 
 
 class _KeepsLongIntegers(ast.NodeTransformer):
-    """Makes long integers of a tree such that can be written as source again."""
+    """Makes long integers of a tree ones that can be written as source again."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if type(node.value) is int and is_long(node.value):
@@ -93,12 +122,15 @@ class _NoTexts(ast.NodeTransformer):
 
 @cache
 def attribute_docstrings(owner: type) -> dict[str, str]:
-    """Return attribute name -> the docstring under it, on one line, for a class and its bases; others are left out."""
-    found: dict[str, str] = {}
+    """Return attribute name -> the docstring under it, on one line.
+
+    For a class and its bases; attributes without one are left out.
+    """
+    docstrings: dict[str, str] = {}
     for base in reversed(owner.__mro__):
         if base.__module__.partition(".")[0] not in ("builtins", "pydantic"):
-            found |= _own_docstrings(base)
-    return found
+            docstrings |= _own_docstrings(base)
+    return docstrings
 
 
 def _own_docstrings(owner: type) -> dict[str, str]:
@@ -107,17 +139,20 @@ def _own_docstrings(owner: type) -> dict[str, str]:
     except (OSError, TypeError):  # made without a file: at a prompt, by exec
         return {}
     for name in owner.__qualname__.replace("<locals>.", "").split("."):
-        body = next(
-            (
-                node.body
-                for node in body
-                if getattr(node, "name", "") == name and hasattr(node, "body")
-            ),
-            [],
-        )
-    return {
-        named.target.id: " ".join(str(text.value.value).split())
-        for named, text in pairwise(body)
-        if isinstance(named, ast.AnnAssign) and isinstance(named.target, ast.Name)
-        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant)
-    }
+        body = _find_body(body, name)
+    docstrings = {}
+    for attribute, text in pairwise(body):
+        if not isinstance(attribute, ast.AnnAssign) or not isinstance(attribute.target, ast.Name):
+            continue
+        if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
+            docstrings[attribute.target.id] = " ".join(str(text.value.value).split())
+    return docstrings
+
+
+def _find_body(statements: Sequence[ast.stmt], name: str) -> list[ast.stmt]:
+    """Return the body of the class or function of a name; nothing if there is none."""
+    for statement in statements:
+        is_named = getattr(statement, "name", "") == name
+        if is_named and isinstance(statement, _WITH_BODIES):
+            return statement.body
+    return []

@@ -2,9 +2,10 @@
 
     Problem -> Prompt -> Rollout -> Program -> Verdict -> Reward -> Advantage -> Metrics -> Report
 
-`Problem` is what files hold, so it is validated (pydantic). The rest lives in memory by the thousand and is
-plain frozen dataclasses. A reward is a `float`, or `None` if the sandbox and not the model failed; an
-advantage is a `float`; metrics are defined in `microcoder.train.metrics`, files in `microcoder.train.runs`.
+`Problem` is what files hold, so it is validated (pydantic). The rest lives in memory by the
+thousand and is plain frozen dataclasses. A reward is a `float`, or `None` if the sandbox and not
+the model failed; an advantage is a `float`. Metrics are defined in `microcoder.train.metrics`,
+files in `microcoder.train.runs`.
 """
 
 import json
@@ -29,7 +30,10 @@ def _describe_fields(schema: dict[str, Any], record: type[BaseModel]) -> None:
 
 
 class Record(BaseModel):
-    """A validated, immutable record: unknown keys are refused, field docstrings are the schema's descriptions."""
+    """A validated, immutable record.
+
+    Unknown keys are refused, field docstrings are the schema's descriptions.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe_fields)
 
@@ -57,12 +61,17 @@ Dialect = Literal["plain", "livecodebench"]
 
 MOST_SECONDS = 600.0
 """Longest CPU limit of a problem's test."""
-LEAST_MEMORY_MIB, MOST_MEMORY_MIB = 32, 1 << 16
-"""Bounds of a problem's memory limit."""
+LEAST_MEMORY_MIB = 32
+"""Least memory limit of a problem."""
+MOST_MEMORY_MIB = 1 << 16
+"""Largest memory limit of a problem."""
 CHECKER_FAULT = "the checker "
-"""How the detail of a fault begins, after the test's number, if the problem's checker program failed."""
+"""How the detail of a fault begins, after the test's number, if the checker program failed."""
 CHECKER_CRASHED = "checker_crashed"
-"""`TestResult.method` if the output crashed the problem's checker program, which works on the problem's own answer."""
+"""`TestResult.method` if the output crashed the problem's checker program.
+
+The checker works on the problem's own answer.
+"""
 
 
 class TestCase(Record):
@@ -81,25 +90,28 @@ class Checker(Record):
 
     type: Literal["default", "exact", "tokens", "float", "unordered", "program"] = "default"
     tolerance: float | None = Field(default=None, gt=0, lt=1)
-    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs if none is given."""
+    """`float`, `unordered`: absolute or relative tolerance; `float` has 1e-6 for outputs if none is
+    given."""
     absolute: float | None = Field(default=None, ge=0, lt=1)
     """`float`, `unordered`: absolute tolerance, in place of `tolerance`."""
     relative: float | None = Field(default=None, ge=0, lt=1)
-    """`float`, `unordered`: relative tolerance, in place of `tolerance`; if both are given, one is enough."""
+    """`float`, `unordered`: relative tolerance, in place of `tolerance`; if both are given, one is
+    enough."""
     case_sensitive: bool = True
     """`tokens`, `float`, `unordered`: whether `Yes` differs from `YES`."""
     by: Literal["lines", "tokens"] = "lines"
     """`unordered`: what may come in any order in an output."""
     lists: Literal["outermost", "inner", "all"] = "outermost"
-    """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the lists inside the
-    outermost one, at every level."""
+    """`unordered`, for a returned value: whose items may come in any order; `inner`: those of the
+    lists inside the outermost one, at every level."""
     code: str | None = Field(default=None, min_length=1)
     """`program`: the checker's source; it runs in the sandbox."""
     language: str = "python"
     """`program`: the language of `code`."""
     protocol: Literal["testlib", "kattis"] = "testlib"
-    """`program`: `testlib` is called with the files input, output and answer and ends with 0 (right) or 1 or 2
-    (wrong); `kattis` with input, answer and a feedback folder, the output on stdin, and ends with 42 or 43."""
+    """`program`: `testlib` is called with the files input, output and answer and ends with 0
+    (right) or 1 or 2 (wrong); `kattis` with input, answer and a feedback folder, the output on
+    stdin, and ends with 42 or 43."""
     arguments: tuple[str, ...] = ()
     """`program`: further arguments, such as the flags of a Kattis output validator."""
 
@@ -107,13 +119,15 @@ class Checker(Record):
     def _options_belong_to_the_type(self) -> Self:
         allowed = _OPTIONS_OF_CHECKER.get(self.type, ())
         for name in sorted(self.model_fields_set - {"type"} - set(allowed)):
-            if getattr(self, name) != type(self).model_fields[name].default:
+            value = getattr(self, name)
+            if value != type(self).model_fields[name].default:
                 owners = [kind for kind, options in _OPTIONS_OF_CHECKER.items() if name in options]
                 raise ValueError(
                     f'checker type "{self.type}" takes no {name}; it belongs to "{owners[0]}": '
-                    f'{{"type": "{owners[0]}", "{name}": {json.dumps(getattr(self, name))}}}'
+                    f'{{"type": "{owners[0]}", "{name}": {json.dumps(value)}}}'
                 )
-        if self.tolerance is not None and (self.absolute is not None or self.relative is not None):
+        has_parts = self.absolute is not None or self.relative is not None
+        if self.tolerance is not None and has_parts:
             raise ValueError(
                 "tolerance is both absolute and relative; give either it or absolute and relative"
             )
@@ -130,18 +144,22 @@ _OPTIONS_OF_CHECKER = {
     "unordered": ("by", "lists", "case_sensitive", "tolerance", "absolute", "relative"),
     "program": ("code", "language", "protocol", "arguments"),
 }
-
+"""Type of a checker -> the fields that it takes."""
 
 KINDS = ("json", "ListNode", "TreeNode")
-"""Kinds of values in a function-call problem; docs/functions.md says how each is written as JSON."""
+"""Kinds of values in a function-call problem.
+
+docs/functions.md says how each is written as JSON.
+"""
 _KIND = re.compile(
     rf"(?P<open>(?:list\[){{0,4}})(?:{'|'.join(map(re.escape, KINDS))})(?P<close>\]{{0,4}})"
 )
+"""A kind, in up to four lists."""
 
 
 def _check_kind(kind: str) -> str:
-    found = _KIND.fullmatch(kind)
-    if found is None or found["open"].count("[") != len(found["close"]):
+    match = _KIND.fullmatch(kind)
+    if match is None or match["open"].count("[") != len(match["close"]):
         raise ValueError(
             f'{kind!r} is not a kind; use one of {", ".join(KINDS)}, or a list of one: "list[...]"'
         )
@@ -149,6 +167,7 @@ def _check_kind(kind: str) -> str:
 
 
 Kind = Annotated[str, AfterValidator(_check_kind)]
+"""The name of a kind, or of a list of one."""
 
 
 class Signature(Record):
@@ -159,18 +178,17 @@ class Signature(Record):
     returns: Kind = "json"
     """Kind of the result; if an argument is the result, `json` stands for that argument's kind."""
     result: int | None = Field(default=None, ge=0, lt=100)
-    """The argument, counted from 0, whose state after the call is the result, in place of what is returned."""
+    """The argument, counted from 0, whose state after the call is the result, in place of what is
+    returned."""
 
     @property
     def judged(self) -> Kind:
-        """Kind of the value that is judged: of what is returned, or of the argument in its place."""
-        if (
-            self.result is not None
-            and self.returns == "json"
-            and self.result < len(self.parameters)
-        ):
-            return self.parameters[self.result]
-        return self.returns
+        """Kind of the value that is judged: what is returned, or the argument in its place."""
+        if self.result is None or self.returns != "json":
+            return self.returns
+        if self.result >= len(self.parameters):
+            return self.returns
+        return self.parameters[self.result]
 
 
 class Method(Signature):
@@ -184,21 +202,21 @@ class Call(Signature):
     """How the tests of a function-call problem call the program."""
 
     style: Literal["function", "design"] = "function"
-    """`design`: `fn_name` is a class; a test's first line lists operations, its second line their arguments."""
+    """`design`: `fn_name` is a class; a test's first line lists operations, its second line their
+    arguments."""
     methods: tuple[Method, ...] = Field(default=(), max_length=100)
     """`design`: methods whose arguments or results are not plain JSON."""
 
     @model_validator(mode="after")
     def _fields_belong_to_the_style(self) -> Self:
-        given = {
+        changed = {
             name
             for name in self.model_fields_set
             if getattr(self, name) != Call.model_fields[name].default
         }
-        if self.style == "design" and given - {"style", "methods"}:
-            raise ValueError(
-                f"style = design takes no {min(given - {'style', 'methods'})}; move it to one of methods"
-            )
+        misplaced = changed - {"style", "methods"}
+        if self.style == "design" and misplaced:
+            raise ValueError(f"style = design takes no {min(misplaced)}; move it to one of methods")
         if self.style == "function" and self.methods:
             raise ValueError('style = function takes no methods; use "style": "design" for a class')
         return self
@@ -211,23 +229,26 @@ class Problem(Record):
     statement: str = ""
     """The problem's text; may be empty only for judging."""
     language: str = "python"
-    """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a file for."""
+    """Which language an answer is written in: `python`, `cpp`, or another that the evaluator has a
+    file for."""
     language_version: str = ""
-    """Version of the language, such as `23` of C++; empty for the default one (docs/languages.md)."""
+    """Version of the language, such as `23` of C++; empty for the default one
+    (docs/languages.md)."""
     fn_name: str | None = None
-    """Function-call style when set: `class Solution` with this method, or a top-level function of this name; for
-    `"call": {"style": "design"}` a class of this name."""
+    """Function-call style when set: `class Solution` with this method, or a top-level function of
+    this name; for `"call": {"style": "design"}` a class of this name."""
     call: Call | None = None
-    """Kinds of arguments and results beyond plain JSON; if left out, they are read from the starter code's annotations
-    (see docs/functions.md)."""
+    """Kinds of arguments and results beyond plain JSON; if left out, they are read from the starter
+    code's annotations (see docs/functions.md)."""
     dialect: Dialect = "plain"
-    """Environment of a Python program: `plain` is `python main.py`, or for a function LeetCode's names;
-    `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep, 50,000 digits)."""
+    """Environment of a Python program: `plain` is `python main.py`, or for a function LeetCode's
+    names; `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep,
+    50,000 digits)."""
     starter_code: str | None = None
     harness: str | None = Field(default=None, min_length=1)
-    """Python source that is run in place of an answer, for example to make the calls that a test's stdin lists: its
-    function `main` is called with the answer's source. Its stdout is the output; `fn_name` then only names the
-    function in the prompt."""
+    """Python source that is run in place of an answer, for example to make the calls that a test's
+    stdin lists: its function `main` is called with the answer's source. Its stdout is the output;
+    `fn_name` then only names the function in the prompt."""
     tests: tuple[TestCase, ...] = Field(min_length=1)
     time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
     """CPU seconds per test."""
@@ -259,7 +280,8 @@ class Problem(Record):
     def _calls_something(self) -> Self:
         if self.call is not None and self.fn_name is None:
             raise ValueError(
-                'call says how a function is called, but none is named; give fn_name, such as "solve"'
+                "call says how a function is called, but none is named; "
+                'give fn_name, such as "solve"'
             )
         if self.harness is not None and self.call is not None:
             raise ValueError(
@@ -267,7 +289,8 @@ class Problem(Record):
             )
         if self.harness is not None and self.language != "python":
             raise ValueError(
-                f"harness runs Python answers, but language is {self.language!r}; leave one of them out"
+                f"harness runs Python answers, but language is {self.language!r}; "
+                "leave one of them out"
             )
         return self
 
@@ -292,10 +315,8 @@ class Prompt:
 
     def as_chat(self) -> list[dict[str, str]]:
         """Return the turns in the form that chat templates and servers take."""
-        return [
-            {"role": turn.role, "content": turn.content}
-            for turn in (*self.before, Turn("user", self.text))
-        ]
+        turns = (*self.before, Turn("user", self.text))
+        return [{"role": turn.role, "content": turn.content} for turn in turns]
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,12 +355,17 @@ class TestResult:
     wall_seconds: float
     memory_mib: float
     method: str
-    """The comparison that accepted the output; empty when none did, `checker_crashed` if the output broke the
-    problem's checker program."""
+    """The comparison that accepted the output; empty when none did.
+
+    `checker_crashed` if the output broke the problem's checker program.
+    """
     detail: str
     """One line for a human: the difference, the exception, the limit."""
     output: str | None = None
-    """The beginning of what a test that failed wrote or returned; None if the test passed or nothing is kept."""
+    """The beginning of what a test that failed wrote or returned.
+
+    None if the test passed or nothing is kept.
+    """
 
 
 class Repeat(StrEnum):
@@ -350,7 +376,8 @@ class Repeat(StrEnum):
     SHARED_LOST = "shared_lost"
     """The process that the test shared with earlier ones died or was ended during it."""
     SHARED_UNCHECKED = "shared_unchecked"
-    """The test was accepted in a shared process, which ended before a check that the library was unchanged."""
+    """The test was accepted in a shared process, which ended before a check that the library was
+    unchanged."""
     SHARED_OVER = "shared_over"
     """The process that the test shared with others took more memory than one test may."""
     NEAR_LIMIT = "near_limit"
@@ -362,13 +389,18 @@ class Repeat(StrEnum):
     SANDBOX_DIED = "sandbox_died"
     """The sandbox around the test broke."""
     JUDGED_ANEW = "judged_anew"
-    """A repeated test ended otherwise than before, so the program was judged anew, twice, with one process per test."""
+    """A repeated test ended otherwise than before.
+
+    So the program was judged again, twice, with one process per test.
+    """
     PROBE = "probe"
-    """The program belonged to the sample of accepted ones of which some tests are run again; it was accepted again."""
+    """The program belonged to the sample of accepted ones of which some tests are run again; it was
+    accepted again."""
     PROBE_DIFFERS = "probe_differs"
     """A probe that was not accepted again."""
     COPIED = "copied"
-    """The program was sent to another machine before, which was lost; all its tests may have been run there."""
+    """The program was sent to another machine before, which was lost; all its tests may have been
+    run there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,7 +418,10 @@ class Verdict:
 
     outcome: Outcome
     tests: tuple[TestResult, ...]
-    """Results of the tests that were run, in order; fewer than `tests_total` when judging stopped early."""
+    """Results of the tests that were run, in order.
+
+    They are fewer than `tests_total` when judging stopped early.
+    """
     tests_total: int
     detail: str = ""
     isolation: str = ""
@@ -416,6 +451,11 @@ class Verdict:
 
     @property
     def is_checker_crash(self) -> bool:
-        """Wrong because an output crashed a checker that works on the problem's own answer; counted separately."""
-        failed = next((test for test in self.tests if test.verdict is not Outcome.ACCEPTED), None)
-        return failed is not None and failed.method == CHECKER_CRASHED
+        """Wrong because an output crashed a checker that works on the problem's own answer.
+
+        Such verdicts are counted separately.
+        """
+        for test in self.tests:
+            if test.verdict is not Outcome.ACCEPTED:
+                return test.method == CHECKER_CRASHED
+        return False

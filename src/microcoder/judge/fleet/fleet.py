@@ -1,13 +1,16 @@
-"""A fleet of judges: programs wait in one queue, and each gets exactly one answer, also if a judge is lost.
+"""A fleet of judges: each program gets exactly one answer, also if a judge is lost.
 
-A place is a judge process behind a pipe, a service behind HTTP or a node of a Ray cluster. The fleet only schedules:
-which place gets which program, what was lost, what is late. A subclass is the transport: it reports when a place is
-available, when an answer has arrived and when a place is lost, and sends programs to places.
+Programs wait in one queue. A backend is a judge process behind a pipe, a service behind HTTP or a
+node of a Ray cluster. The fleet only schedules: which backend gets which program, what was lost,
+what is late. A subclass is the transport: it reports when a backend is available, when an answer
+has arrived and when a backend is lost, and sends programs to backends.
 
-- Programs of one problem go to a place before those of the next; each one that is sent moves its problem to the end.
-- The next program goes to the least loaded place, so all workers are busy before any place gets spares.
-- Programs of a lost place go back to the front of the queue. Those that were lost more than once wait apart, and a
-  place has at most one of them: they may be what crashes places.
+- Programs of one problem go to a backend before those of the next; each one that is sent moves its
+  problem to the end.
+- The next program goes to the least loaded backend, so all workers are busy before any backend gets
+  spares.
+- Programs of a lost backend go back to the front of the queue. Those that were lost more than once
+  wait apart, and a backend has at most one of them: they may be what crashes backends.
 """
 
 import heapq
@@ -19,12 +22,12 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
-from microcoder.judge.run.turns import most_workers
+from microcoder.judge.run.slots import most_workers
 from microcoder.judge.run.workers import Work
 
 
 class Queue:
-    """Programs that wait for a place."""
+    """Programs that wait for a backend."""
 
     def __init__(self) -> None:
         self._groups: OrderedDict[int, deque[Work]] = OrderedDict()
@@ -36,20 +39,24 @@ class Queue:
         return self._num_waiting + len(self.suspects)
 
     def add(self, item: Work) -> None:
-        """Queue a program; one whose place was lost goes before all others."""
+        """Queue a program; one whose backend was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
             return
         group = self._groups.setdefault(item.group, deque())
         self._num_waiting += 1
         if item.num_losses:
+            # To the front: somebody has waited for it the longest.
             group.appendleft(item)
             self._groups.move_to_end(item.group, last=False)
         else:
             group.append(item)
 
     def take(self, group: int) -> Work | None:
-        """Remove and return the next program, of this group if possible; None if only `suspects` wait, or none."""
+        """Remove and return the next program, of this group if possible.
+
+        None if only `suspects` wait, or none.
+        """
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))
@@ -57,6 +64,7 @@ class Queue:
         item = waiting.popleft()
         self._num_waiting -= 1
         if waiting:
+            # To the end: programs of other problems come before its next one.
             self._groups.move_to_end(number)
         else:
             del self._groups[number]
@@ -64,14 +72,14 @@ class Queue:
 
     def clear(self) -> list[Work]:
         """Remove and return all waiting programs."""
-        found = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
+        items = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
         self.suspects.clear()
         self._groups.clear()
         self._num_waiting = 0
-        return found
+        return items
 
 
-class Place(ABC):
+class Backend(ABC):
     """One judge of a fleet: a process, a service or a node."""
 
     def __init__(self) -> None:
@@ -89,17 +97,27 @@ class Place(ABC):
 
     @property
     def most(self) -> int:
-        """How many programs the place may hold: those that run, and spares for when these pause (`turns`) or end."""
+        """How many programs the backend may hold.
+
+        These are running ones, and spares for when those pause (`slots`) or end.
+        """
         return most_workers(self.workers)
 
-    def find_room(self, num_waiting: int, num_places: int) -> int:
-        """Return the size of the place's next batch, 0 for none, while so many programs wait for so many places."""
-        # Half of an even share, so that places end together; one alone need leave nothing for others.
-        share = num_waiting // (2 * num_places) if num_places > 1 else num_waiting
-        return int(len(self.held) < min(self.most, self.workers + share))
+    def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
+        """Return the size of its next batch, while so many programs wait for so many backends.
+
+        0 if it is full.
+        """
+        share = num_waiting
+        if num_backends > 1:
+            # Half of an even share, so that backends end together; one alone leaves nothing to
+            # others.
+            share = num_waiting // (2 * num_backends)
+        is_full = len(self.held) >= min(self.most, self.workers + share)
+        return 0 if is_full else 1
 
     def take(self, batch: Sequence[Work]) -> None:
-        """Record programs as given to this place."""
+        """Record programs as given to this backend."""
         for item in batch:
             self.held[item.number] = item
             self.latest = item.group
@@ -109,28 +127,33 @@ class Place(ABC):
         """Send these batches, which `take` has recorded."""
 
 
-PlaceT = TypeVar("PlaceT", bound=Place)
+BackendT = TypeVar("BackendT", bound=Backend)
 
 
-class Fleet(ABC, Generic[PlaceT]):
-    """Places and their queue; thread-safe. Nothing is sent or answered with the lock held."""
+class Fleet(ABC, Generic[BackendT]):
+    """Backends and their queue; thread-safe. Nothing is sent or answered with the lock held."""
 
     def __init__(self) -> None:
         self._lock = threading.RLock()
         self._queue: Queue = Queue()
-        self._places: dict[str, PlaceT] = {}
-        self._able: dict[PlaceT, None] = {}
-        """Places that may have room: all but the full ones."""
+        self._backends: dict[str, BackendT] = {}
+        self._able: dict[BackendT, None] = {}
+        """Backends that may take more: all but the full ones."""
         self._num_again = 0
-        """How many programs were queued again after their place was lost."""
+        """How many programs were queued again after their backend was lost."""
 
     @abstractmethod
     def _wake(self) -> None:
         """Arrange for a call of `_hand_out` soon, in a thread that may send."""
 
     @abstractmethod
-    def _find_end(self, place: PlaceT, item: Work, why: str) -> str:
-        """Return why the program of a lost place is given up; empty to queue it again."""
+    def _find_end(
+        self,
+        backend: BackendT,
+        item: Work,
+        why: str,
+    ) -> str:
+        """Return why the program of a lost backend is given up; empty to queue it again."""
 
     def _put(self, items: Sequence[Work]) -> None:
         with self._lock:
@@ -138,48 +161,51 @@ class Fleet(ABC, Generic[PlaceT]):
                 self._queue.add(item)
         self._wake()
 
-    def _open(self, place: PlaceT, workers: int) -> None:
-        """Note that a place is available, or has another number of workers."""
+    def _open(self, backend: BackendT, workers: int) -> None:
+        """Note that a backend is available, or has another number of workers."""
         with self._lock:
-            place.workers = workers
-            self._able[place] = None
+            backend.workers = workers
+            self._able[backend] = None
         self._wake()
 
     def _hand_out(self) -> None:
-        """Give programs to the places that have room, the least loaded first."""
-        given: dict[PlaceT, list[list[Work]]] = {}
+        """Give programs to the backends that may take more, the least loaded first."""
+        batches_of: dict[BackendT, list[list[Work]]] = {}
         dropped: list[Work] = []
         with self._lock:
             if not self._queue or not self._able:
                 return
+            # Of equal loads the one that was put first comes first; backends are not compared.
             number = itertools.count()
-            waiting = [(place.load, next(number), place) for place in self._able if place.workers]
+            able = [backend for backend in self._able if backend.workers]
+            waiting = [(backend.load, next(number), backend) for backend in able]
             heapq.heapify(waiting)
             while waiting and self._queue:
-                _, _, place = heapq.heappop(waiting)
-                if batch := self._next_batch(place, dropped):
-                    place.take(batch)
-                    given.setdefault(place, []).append(batch)
-                    heapq.heappush(waiting, (place.load, next(number), place))
-                elif len(place.held) >= place.most:
-                    self._able.pop(place, None)
-        for place, batches in given.items():
-            place.send(batches)
+                _, _, backend = heapq.heappop(waiting)
+                batch = self._next_batch(backend, dropped)
+                if batch:
+                    backend.take(batch)
+                    batches_of.setdefault(backend, []).append(batch)
+                    heapq.heappush(waiting, (backend.load, next(number), backend))
+                elif len(backend.held) >= backend.most:
+                    self._able.pop(backend, None)
+        # Outside of the lock: a transport may block, or come back here.
+        for backend, batches in batches_of.items():
+            backend.send(batches)
         for item in dropped:
             item.finish(None)
 
-    def _next_batch(self, place: PlaceT, dropped: list[Work]) -> list[Work]:
-        size = place.find_room(len(self._queue), len(self._places))
+    def _next_batch(
+        self,
+        backend: BackendT,
+        dropped: list[Work],
+    ) -> list[Work]:
+        """Take the next programs for a backend from the queue; add those unwanted to `dropped`."""
+        size = backend.next_batch_size(len(self._queue), len(self._backends))
         batch: list[Work] = []
         while len(batch) < size:
-            if (
-                not batch
-                and self._queue.suspects
-                and all(item.num_losses < 2 for item in place.held.values())
-            ):
-                # Only one at a time: it may be what crashes places.
-                item = self._queue.suspects.popleft()
-            elif (item := self._queue.take(batch[-1].group if batch else place.latest)) is None:
+            item = self._take_next(backend, batch)
+            if item is None:
                 break
             if not item.is_wanted():
                 dropped.append(item)
@@ -189,62 +215,100 @@ class Fleet(ABC, Generic[PlaceT]):
                 break
         return batch
 
-    def _land(self, place: PlaceT, number: int, answer: Any) -> None:
-        """Answer the program of this number; ignored if the place no longer has it."""
+    def _take_next(
+        self,
+        backend: BackendT,
+        batch: Sequence[Work],
+    ) -> Work | None:
+        """Remove and return the next program for a backend's batch; None if there is none."""
+        if batch:
+            return self._queue.take(batch[-1].group)
+        if self._queue.suspects and all(item.num_losses < 2 for item in backend.held.values()):
+            # Only one at a time: it may be what crashes backends.
+            return self._queue.suspects.popleft()
+        return self._queue.take(backend.latest)
+
+    def _land(
+        self,
+        backend: BackendT,
+        number: int,
+        answer: Any,
+    ) -> None:
+        """Answer the program of this number; ignored if the backend no longer has it."""
         with self._lock:
-            if (item := place.held.pop(number, None)) is None:
+            item = backend.held.pop(number, None)
+            if item is None:
                 return
             if item.num_losses:
                 answer = self._note_losses(answer)
-            self._able[place] = None
+            self._able[backend] = None
+        # It may take another program now.
         self._wake()
         item.finish(answer)
 
     def _note_losses(self, answer: Any) -> Any:
-        """Return an answer, marked by some transports, on a program that was first given to a place that is lost."""
+        """Return the answer on a program that an earlier backend was lost with.
+
+        Some transports mark it.
+        """
         return answer
 
     def _lose(
         self,
-        place: PlaceT,
+        backend: BackendT,
         why: str,
         items: Sequence[Work] | None = None,
         *,
         is_counted: bool = True,
     ) -> None:
-        """Queue again the programs of a place, or these items of it.
+        """Queue again the programs of a backend.
 
-        `is_counted`: the loss counts against the programs, since they may have caused it.
+        Args:
+            backend: the one that is lost, or has failed.
+            why: in words.
+            items: only these programs of it.
+            is_counted: the loss counts against the programs, since they may have caused it.
         """
         ended: list[tuple[Work, Any]] = []
         with self._lock:
-            lost = (
-                list(place.held.values())
-                if items is None
-                else [i for i in items if i.number in place.held]
-            )
+            lost = list(backend.held.values())
+            if items is not None:
+                lost = [item for item in items if item.number in backend.held]
             # In the order in which they were given: the first goes in front of all.
             for item in reversed(lost):
-                del place.held[item.number]
+                del backend.held[item.number]
+                end = ""
                 if is_counted:
                     item.num_losses += 1
                     item.lost_since = item.lost_since or time.monotonic()
+                    end = self._find_end(backend, item, why)
                 if not item.is_wanted():
                     ended.append((item, None))
-                elif is_counted and (end := self._find_end(place, item, why)):
+                elif end:
                     ended.append((item, item.fault(end)))
                 else:
                     self._num_again += 1
                     self._queue.add(item)
-            if place.workers:
-                self._able[place] = None
+            # One that only failed a request is still there.
+            if backend.workers:
+                self._able[backend] = None
         for item, answer in ended:
             item.finish(answer)
         self._wake()
 
-    def _answer(self, answer: Callable[[Work], None], *places: PlaceT) -> None:
-        """Call `answer` for each program that waits, or that these places have: nobody will judge them."""
+    def _answer(
+        self,
+        answer: Callable[[Work], None],
+        *backends: BackendT,
+    ) -> None:
+        """Call `answer` for each program that waits, or that these backends have.
+
+        Nobody will judge them.
+        """
+        items: list[Work] = []
         with self._lock:
-            items = [item for place in places for item in place.held.values()] + self._queue.clear()
+            for backend in backends:
+                items += backend.held.values()
+            items += self._queue.clear()
         for item in items:
             answer(item)

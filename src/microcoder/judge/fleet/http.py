@@ -1,17 +1,20 @@
-"""Client of judges over HTTP: requests that fail by overload, restart or a lost connection are sent again.
+"""Client of judges over HTTP, which sends again what overload or a lost connection cost.
 
-Each service gets as many programs as it has workers, and some to wait there; its verdicts come back one by one.
+Each service gets as many programs as it has workers, and some to wait there; its verdicts come back
+one by one.
 
-| what happened                                   | what the caller sees                                         |
-|-------------------------------------------------|--------------------------------------------------------------|
-| a verdict                                       | it at once; `sandbox_fault` where a sandbox failed           |
-| no connection, silence, a reset, 429, 500 - 504 | nothing: unjudged programs are sent again, there or to       |
-|                                                 | another service; one that is gone gets none until its        |
-|                                                 | `/v1/about` answers again                                    |
-| a program's own requests fail beyond patience   | `sandbox_fault` verdicts that name the service               |
-| no verdict for the patience, or no service left | `EvaluatorFault` that says what is wrong with each           |
-| 401, 403, 404                                   | `ConfigError`                                                |
-| any other 4xx                                   | `DataError` with the service's words                         |
+| what happened                         | what the caller sees                                     |
+|---------------------------------------|----------------------------------------------------------|
+| a verdict                             | it at once; `sandbox_fault` where a sandbox failed       |
+| no connection, silence, a reset, 429, | nothing: unjudged programs are sent again, there or to   |
+| 500 - 504                             | another service; one that is gone gets none until its    |
+|                                       | `/v1/about` answers again                                |
+| a program's own requests fail beyond  | `sandbox_fault` verdicts that name the service           |
+| patience                              |                                                          |
+| no verdict for the patience, or no    | `EvaluatorFault` that says what is wrong with each       |
+| service left                          |                                                          |
+| 401, 403, 404                         | `ConfigError`                                            |
+| any other 4xx                         | `DataError` with the service's words                     |
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from pydantic import TypeAdapter
 
 from microcoder.judge.core.errors import ConfigError, DataError, EvaluatorFault
 from microcoder.judge.core.types import Problem
-from microcoder.judge.fleet.fleet import Place
+from microcoder.judge.fleet.fleet import Backend
 from microcoder.judge.fleet.remote import (
     Failure,
     JudgeRequest,
@@ -46,19 +49,34 @@ from microcoder.judge.run.timing import CHECKER_SECONDS
 from microcoder.judge.run.workers import Work
 
 CONFIGURATION = (401, 403, 404)
+"""Statuses of a wrong token or address: no other request would do better."""
+_TOKEN_REFUSED = (401, 403)
+"""Those of a wrong token."""
 _AGAIN = (0, 429, 500, 502, 503, 504)
 """Statuses after which a request is sent again; 0: no answer."""
-_GONE, _LOST = (0, 502, 503), (500, 504)
-_WAITING_PER_WORKER, _WAITING = 1, 16
-"""Programs that a service is given beyond those it runs: this many per worker, plus a constant."""
+_GONE = (0, 502, 503)
+"""Statuses after which a service gets nothing until its `/v1/about` answers."""
+_LOST = (500, 504)
+"""Statuses that count against the programs of the request: they may have caused it."""
+_WAITING_PER_WORKER = 1
+"""Programs that a service is given beyond those it runs, for each worker."""
+_WAITING = 16
+"""The same, however many workers it has."""
 _EXTRA_SECONDS = 30.0
 """Time beyond the `request_seconds` that the service states, before its answer is given up."""
 _MAX_WAIT_SECONDS = 20.0
-_MOST_BATCH, _MOST_REQUESTS = 32, 256
-"""Most programs in a request, and most requests to a service at the same time."""
-_CONNECT_SECONDS, _SILENCE_SECONDS = 10.0, 60.0
-"""Time-outs to connect, and between two lines of an answer: a working service sends one at least every ten seconds."""
+"""Longest pause after a failed request."""
+_MOST_BATCH = 32
+"""Most programs in a request."""
+_MOST_REQUESTS = 256
+"""Most requests to a service at the same time."""
+_CONNECT_SECONDS = 10.0
+"""Time-out to connect."""
+_SILENCE_SECONDS = 60.0
+"""Time-out between two lines of an answer: a working service sends one every ten seconds at
+least."""
 _ASK_AGAIN_SECONDS = 0.25
+"""Pause between two attempts to reach services when a client starts."""
 _LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
@@ -90,7 +108,7 @@ class Unserved(Exception):
         return f"{self.status}: {self.words}" if self.status else self.words
 
 
-class _Service(Place):
+class _Service(Backend):
     def __init__(self, url: str, client: JudgeClient) -> None:
         super().__init__()
         self.url = url
@@ -115,20 +133,29 @@ class _Service(Place):
         return self.about.get("limits", {}).get(name, default)
 
     def longest_seconds(self, problem: Problem) -> float:
-        """Return the wall seconds that a program may take there: tests and checkers at their limits, or a request."""
+        """Return the wall seconds that a program may take there.
+
+        They are those of its tests and checkers at their limits, or of a request.
+        """
         scale = self.about.get("time_scale", 1.0)
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
             seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
-        return min(
-            len(problem.tests) * seconds, self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
-        )
+        most = self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
+        return min(len(problem.tests) * seconds, most)
 
-    def find_room(self, num_waiting: int, num_places: int) -> int:
+    def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
         if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
             return 0
         # Not one by one if many wait and many run.
-        wanted = max(1, min(_MOST_BATCH, self.most // 4, -(-num_waiting // num_places)))
+        wanted = max(
+            1,
+            min(
+                _MOST_BATCH,
+                self.most // 4,
+                -(-num_waiting // num_backends),
+            ),
+        )
         return wanted if len(self.held) + wanted <= self.most else 0
 
     def take(self, batch: Sequence[Work]) -> None:
@@ -140,19 +167,22 @@ class _Service(Place):
             self._client._begin(self._client._ask(self, batch))
 
     async def ask(self, items: Sequence[Work]) -> AsyncGenerator[Landed | Load]:
-        """Send programs in one request; yield the lines of its answer, verdicts and loads. Raises Unserved."""
+        """Send programs in one request; yield the lines of its answer, verdicts and loads.
+
+        Raises:
+            Unserved: it failed, or its answer ended early.
+        """
         headers = {"Content-Type": "application/json"}
         try:
             content = write_request(items)
         except ValueError as error:
             raise Unserved(422, f"JSON cannot hold it: {error}"[:300]) from None
-        async with self.request(
-            "POST", "/v1/judge/stream", content=content, headers=headers
-        ) as answer:
-            begun = b""
+        request = self.request("POST", "/v1/judge/stream", content=content, headers=headers)
+        async with request as answer:
+            unfinished = b""
             async for data in answer.aiter_bytes():
                 # Whole lines; a text may hold what Python and httpx also take for an end of line.
-                *texts, begun = (begun + data).split(b"\n")
+                *texts, unfinished = (unfinished + data).split(b"\n")
                 for text in texts:
                     line = _LINE.validate_json(text)
                     if isinstance(line, Failure):
@@ -162,35 +192,49 @@ class _Service(Place):
                     yield line
 
     @asynccontextmanager
-    async def request(self, method: str, path: str, **given: Any) -> AsyncIterator[httpx.Response]:
-        """Send a request and yield its answer, to be read within the block; raises Unserved if it fails."""
+    async def request(
+        self, method: str, path: str, **options: Any
+    ) -> AsyncIterator[httpx.Response]:
+        """Send a request and yield its answer, to be read within the block.
+
+        Raises:
+            Unserved: it failed.
+        """
         was_taken = False
         try:
-            async with self._client._http.stream(method, self.url + path, **given) as answer:
+            async with self._client._http.stream(
+                method,
+                self.url + path,
+                **options,
+            ) as answer:
                 if not answer.is_success:
                     await answer.aread()
-                    stated = answer.headers.get("Retry-After", "")
-                    try:
-                        words = str(answer.json()["detail"])[:500]
-                    except (ValueError, KeyError, TypeError):
-                        words = answer.text[:200]
-                    raise Unserved(
-                        answer.status_code, words, float(stated) if stated.isdigit() else None
-                    )
+                    raise _refusal_of(answer)
                 was_taken = True
                 yield answer
         except httpx.TransportError as error:
-            raise Unserved(
-                0, f"{type(error).__name__}: {error}".rstrip(": "), was_taken=was_taken
-            ) from None
+            words = f"{type(error).__name__}: {error}".rstrip(": ")
+            raise Unserved(0, words, was_taken=was_taken) from None
         except ValueError as error:
-            raise Unserved(
-                0, f"its answer cannot be read: {error}"[:300], was_taken=was_taken
-            ) from None
+            words = f"its answer cannot be read: {error}"[:300]
+            raise Unserved(0, words, was_taken=was_taken) from None
+
+
+def _refusal_of(answer: httpx.Response) -> Unserved:
+    """Return the failure that an answer without success, read already, stands for."""
+    stated = answer.headers.get("Retry-After", "")
+    try:
+        words = str(answer.json()["detail"])[:500]
+    except (ValueError, KeyError, TypeError):
+        # Not a judge's own answer, but perhaps a proxy's.
+        words = answer.text[:200]
+    retry_after_seconds = float(stated) if stated.isdigit() else None
+    return Unserved(answer.status_code, words, retry_after_seconds)
 
 
 class JudgeClient(RemoteJudge[_Service]):
-    """Client of one service or several, thread-safe; use it as a context manager, or call `close`."""
+    """Client of one service or several, thread-safe; use it as a context manager, or call
+    `close`."""
 
     def __init__(
         self,
@@ -205,27 +249,30 @@ class JudgeClient(RemoteJudge[_Service]):
         Args:
             url: the service's address, such as `http://judge:8077`, or several of them.
             token: accepted by all of them.
-            patience_seconds: time without any verdict after which all programs are given up, and time after which a
-                program is given up that keeps failing. A service's sign of life does not count as a verdict. If a
-                program that was sent may take longer by its limits (wall time of all its tests), that longer time is
-                allowed without a verdict, at most `--request-seconds` of its service and 30 s.
+            patience_seconds: time without any verdict after which all programs are given up, and
+                time after which a program is given up that keeps failing. A service's sign of life
+                does not count as a verdict. If a program that was sent may take longer by its
+                limits (wall time of all its tests), that longer time is allowed without a verdict,
+                at most `--request-seconds` of its service and 30 s.
             check: called for each service before it gets programs, also after an outage.
 
         Raises:
             ConfigError: an argument is wrong.
         """
         urls = [url] if isinstance(url, str) else list(url)
-        for one in urls:
-            if not one.startswith(("http://", "https://")):
-                raise ConfigError(f"url = {one!r}; use http://host:port")
-        urls = [one.rstrip("/") for one in urls]
+        for address in urls:
+            if not address.startswith(("http://", "https://")):
+                raise ConfigError(f"url = {address!r}; use http://host:port")
+        urls = [address.rstrip("/") for address in urls]
         if not urls or len(set(urls)) < len(urls):
             raise ConfigError(f"url = {urls}; name one service or several, each once")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.AsyncClient(
-            headers={"Authorization": f"Bearer {token}"} if token else {},
+            headers=headers,
             timeout=httpx.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
             limits=httpx.Limits(max_connections=None),
-            # A certificate authority of one's own is named there; proxies of the environment are not for judges.
+            # A certificate authority of one's own is named there; proxies of the environment are
+            # not for judges.
             verify=httpx.create_ssl_context(),
             trust_env=False,
         )
@@ -233,9 +280,10 @@ class JudgeClient(RemoteJudge[_Service]):
         self._patience_seconds = patience_seconds
         self._check = check
         self._heard = time.monotonic()
+        """When a verdict came last, or somebody could first judge."""
         self.outages: Counter[str] = Counter()
         """How often each service was lost, by address."""
-        self._places = {one: _Service(one, self) for one in urls}
+        self._backends = {address: _Service(address, self) for address in urls}
         self._loop.call_soon_threadsafe(lambda: self._begin(self._watch()))
 
     def about(self, *, patience_seconds: float | None = None) -> dict[str, Any]:
@@ -246,10 +294,13 @@ class JudgeClient(RemoteJudge[_Service]):
             EvaluatorFault: none was reached, or this client is closed.
         """
         self._check_open()
-        patience = self._patience_seconds if patience_seconds is None else patience_seconds
-        return asyncio.run_coroutine_threadsafe(self._meet_all(patience), self._loop).result()
+        if patience_seconds is None:
+            patience_seconds = self._patience_seconds
+        meeting = self._meet_all(patience_seconds)
+        return asyncio.run_coroutine_threadsafe(meeting, self._loop).result()
 
-    # All below runs in the thread of the event loop, which alone gives to services and changes what is known of them.
+    # All below runs in the thread of the event loop, which alone gives to services and changes what
+    # is known of them.
 
     async def _stop(self) -> None:
         await super()._stop()
@@ -260,35 +311,43 @@ class JudgeClient(RemoteJudge[_Service]):
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
-            services = list(self._places.values())
-            # What is out may take its time.
-            longest = [
-                service.longest_seconds(item.problem.problem)
-                for service in services
-                for item in service.held.values()
-                if item.is_wanted()
-            ]
+            services = list(self._backends.values())
+            # Programs that were sent may take the time that their limits allow.
+            longest = self._list_longest(services)
             patience = max(self._patience_seconds, *longest, 0.0)
             if not self._queue and not longest:
                 self._heard = now
             elif now - self._heard > patience:
-                said = f"no judge service gave a verdict for {patience:g} s: {self._troubles()}"
-                fault = EvaluatorFault(f"{said}; start one again")
+                silence = f"no judge service gave a verdict for {patience:g} s: {self._troubles()}"
+                fault = EvaluatorFault(f"{silence}; start one again")
                 self._answer(lambda item, fault=fault: item.finish(fault), *services)
                 self._heard = time.monotonic()
 
+    def _list_longest(self, services: Sequence[_Service]) -> list[float]:
+        """Return the seconds that each wanted program which was sent may take at its service."""
+        longest = []
+        for service in services:
+            for item in service.held.values():
+                if item.is_wanted():
+                    longest.append(service.longest_seconds(item.problem.problem))
+        return longest
+
     def _troubles(self) -> str:
-        return "; ".join(f"{service.url}: {service.trouble}" for service in self._places.values())
+        return "; ".join(f"{service.url}: {service.trouble}" for service in self._backends.values())
 
     def _hand_out(self) -> None:
-        """Ask unavailable services for their `/v1/about` in the background, and give programs to the others."""
-        for service in self._places.values():
+        """Give programs to services; ask unavailable ones for their `/v1/about` meanwhile."""
+        for service in self._backends.values():
             if self._queue and not service.workers and service.rests_until <= time.monotonic():
                 service.rests_until = float("inf")
                 self._begin(self._find(service))
         super()._hand_out()
 
-    async def _ask(self, service: _Service, batch: Sequence[Work]) -> None:
+    async def _ask(
+        self,
+        service: _Service,
+        batch: Sequence[Work],
+    ) -> None:
         """Send a batch to a service, and hand out more programs when its request has ended."""
         try:
             await self._ask_part(service, batch)
@@ -296,20 +355,28 @@ class JudgeClient(RemoteJudge[_Service]):
             service.num_requests -= 1
             self._hand_out()
 
-    async def _ask_part(self, service: _Service, items: Sequence[Work]) -> None:
-        """Send programs in one request, or in several if it is refused; those without a verdict are queued again."""
+    async def _ask_part(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+    ) -> None:
+        """Send programs in one request, or in several if it is refused.
+
+        Those without a verdict are queued again.
+        """
         try:
             async with aclosing(service.ask(items)) as lines:
                 async for line in lines:
                     self._note_line(service, items, line)
-                    if isinstance(line, Load) and not any(item.is_wanted() for item in items):
+                    if isinstance(line, Load) and not _list_wanted(items):
                         # Nobody waits for what it has.
                         break
-            if any(item.is_wanted() for item in items):
+            if _list_wanted(items):
                 raise Unserved(0, "its answer ended before its end", was_taken=True)
         except Unserved as refused:
-            left = [item for item in items if item.is_wanted()]
-            if refused.is_final and (half := len(left) // 2):
+            left = _list_wanted(items)
+            half = len(left) // 2
+            if refused.is_final and half:
                 # Too many, or one of them is refused: smaller requests show which.
                 items = [item for item in items if item not in left]
                 await self._ask_part(service, left[:half])
@@ -318,19 +385,32 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._note_refusal(service, left, refused)
         self._lose(service, "", items, is_counted=False)
 
-    def _note_line(self, service: _Service, items: Sequence[Work], line: Landed | Load) -> None:
+    def _note_line(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+        line: Landed | Load,
+    ) -> None:
         if isinstance(line, Load):
             # Programs of other clients are judged before ours.
             if line.queued < service.queued:
                 self._heard = time.monotonic()
-            service.workers, service.queued = service.workers and line.workers, line.queued
+            service.queued = line.queued
+            if service.workers:
+                # One that was lost meanwhile stays so until its `/v1/about` answers.
+                service.workers = line.workers
         elif line.index < len(items):
             self._heard = time.monotonic()
             service.num_failures = 0
             self._land(service, items[line.index].number, line.verdict)
 
-    def _note_refusal(self, service: _Service, items: Sequence[Work], refused: Unserved) -> None:
-        """Queue the programs of a failed request again, or answer them with its error if that is final."""
+    def _note_refusal(
+        self,
+        service: _Service,
+        items: Sequence[Work],
+        refused: Unserved,
+    ) -> None:
+        """Queue the programs of a failed request again, or answer them if its error is final."""
         if refused.is_final or refused.status in CONFIGURATION:
             kind = ConfigError if refused.status in CONFIGURATION else DataError
             for item in items:
@@ -340,25 +420,31 @@ class JudgeClient(RemoteJudge[_Service]):
             # It ended what takes longer than it allows: that is these programs' matter.
             self._heard = time.monotonic()
         self._rest(service, refused)
-        self._lose(
-            service, service.trouble, items, is_counted=refused.was_taken or refused.status in _LOST
-        )
+        is_counted = refused.was_taken or refused.status in _LOST
+        self._lose(service, service.trouble, items, is_counted=is_counted)
 
-    def _find_end(self, place: _Service, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: _Service,
+        item: Work,
+        why: str,
+    ) -> str:
         is_over = time.monotonic() - item.lost_since > self._patience_seconds
-        return f"{place.url}: failed {item.num_losses} times; {why}" if is_over else ""
+        return f"{backend.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
-        """Send a service nothing for a while, since a request failed; a lost one must first answer `/v1/about`."""
+        """Send a service nothing for a while, since a request failed.
+
+        A lost one must first answer `/v1/about`.
+        """
         service.trouble = str(refused)
-        wait_seconds = min(
-            0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS
-        ) * random.uniform(0.5, 1.0)
-        if refused.retry_after_seconds is not None:
-            # Spread out, so that those who were refused together do not come back together.
-            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS) * random.uniform(
-                0.5, 1.5
-            )
+        # Spread out, so that those who were refused together do not come back together.
+        if refused.retry_after_seconds is None:
+            wait_seconds = min(0.25 * 2 ** min(service.num_failures, 8), _MAX_WAIT_SECONDS)
+            wait_seconds *= random.uniform(0.5, 1.0)
+        else:
+            wait_seconds = min(refused.retry_after_seconds, _MAX_WAIT_SECONDS)
+            wait_seconds *= random.uniform(0.5, 1.5)
         # One that was never there is named as well, once: its address may be mistyped.
         if refused.status in _GONE and (service.workers or not service.num_failures):
             self._note_outage(service)
@@ -381,31 +467,37 @@ class JudgeClient(RemoteJudge[_Service]):
                 # From now on somebody could judge.
                 self._heard = time.monotonic()
             service.about = about
-            service.trouble, service.rests_until = "alive, but without a verdict", 0.0
+            service.trouble = "alive, but without a verdict"
+            service.rests_until = 0.0
             self._open(service, service.about["workers"])
         except Unserved as refused:
             self._rest(service, refused)
         except ConfigError as error:
-            service.trouble, service.rests_until = str(error), 0.0
-            self._answer(lambda item, error=error: item.finish(error), *self._places.values())
+            service.trouble = str(error)
+            service.rests_until = 0.0
+            self._answer(lambda item, error=error: item.finish(error), *self._backends.values())
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
-        """Return a service's `/v1/about`, once it passed the check; raises Unserved or ConfigError."""
+        """Return a service's `/v1/about`, once it passed the check.
+
+        Raises:
+            Unserved: it was not reached.
+            ConfigError: it is not a judge that may be used.
+        """
         try:
             async with service.request("GET", "/v1/about") as answer:
                 text = await answer.aread()
         except Unserved as unserved:
             if unserved.status in _AGAIN:
                 raise
-            kind = TokenRefused if unserved.status in (401, 403) else ConfigError
+            kind = TokenRefused if unserved.status in _TOKEN_REFUSED else ConfigError
             raise kind(f"{service.url} refused it ({unserved.status}): {unserved.words}") from None
         try:
             about = json.loads(text)
         except ValueError:
             raise ConfigError(f"{service.url} is not a judge: its /v1/about is not JSON") from None
-        if not (
-            isinstance(about, dict) and isinstance(about.get("limits"), dict) and "workers" in about
-        ):
+        has_limits = isinstance(about, dict) and isinstance(about.get("limits"), dict)
+        if not has_limits or "workers" not in about:
             raise ConfigError(
                 f"{service.url} is not a judge: its /v1/about says neither limits nor workers"
             )
@@ -413,20 +505,16 @@ class JudgeClient(RemoteJudge[_Service]):
         return about
 
     async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
-        services = list(self._places.values())
+        """Ask all services for their `/v1/about`, again for as long as some cannot be reached.
+
+        Returns:
+            The first answer.
+        """
+        services = list(self._backends.values())
         give_up = time.monotonic() + patience_seconds
         while True:
-            found = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
-            missing = [
-                service
-                for service, answer in zip(services, found, strict=True)
-                if isinstance(answer, Unserved)
-            ]
-            for service, answer in zip(services, found, strict=True):
-                if isinstance(answer, Unserved):
-                    service.trouble = str(answer)
-                elif isinstance(answer, BaseException):
-                    raise answer
+            answers = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
+            missing = _note_missing(services, answers)
             if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
                 break
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
@@ -436,16 +524,35 @@ class JudgeClient(RemoteJudge[_Service]):
             if not service.num_failures:
                 self._note_outage(service)
                 service.num_failures = 1
-        return next(answer for answer in found if isinstance(answer, dict))
+        return next(answer for answer in answers if isinstance(answer, dict))
+
+
+def _note_missing(services: Sequence[_Service], answers: Sequence[object]) -> list[_Service]:
+    """Return the services that were not reached; raise any other error among the answers."""
+    missing = []
+    for service, answer in zip(services, answers, strict=True):
+        if isinstance(answer, Unserved):
+            service.trouble = str(answer)
+            missing.append(service)
+        elif isinstance(answer, BaseException):
+            raise answer
+    return missing
+
+
+def _list_wanted(items: Sequence[Work]) -> list[Work]:
+    """Return the programs whose verdict somebody still waits for."""
+    return [item for item in items if item.is_wanted()]
 
 
 def write_request(items: Sequence[Work]) -> bytes:
     """Return the request's JSON; each problem is in it once."""
     problems = {item.problem.number: item.problem.problem for item in items}
-    places = {number: place for place, number in enumerate(problems)}
+    positions = {number: position for position, number in enumerate(problems)}
     programs = tuple(
         ProgramMessage.model_construct(
-            problem=places[item.problem.number], code=item.program.code, reason=item.program.reason
+            problem=positions[item.problem.number],
+            code=item.program.code,
+            reason=item.program.reason,
         )
         for item in items
     )

@@ -1,7 +1,8 @@
-"""The interface of all judges (`BaseJudge`: local, over HTTP, on a Ray cluster), and the local one (`Judge`).
+"""The interface of all judges (`BaseJudge`), and the local one (`Judge`).
 
-The judging threads live as long as the `Judge`, each with warm sandboxes of its own, in this process or, where they are
-many, in processes of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
+The others judge over HTTP and on a Ray cluster. The judging threads live as long as the `Judge`,
+each with warm sandboxes of its own. They are in this process or, where they are many, in processes
+of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
 """
 
 import logging
@@ -26,19 +27,29 @@ from microcoder.judge.languages.packages import (
 )
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
+from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.run.options import JudgeKeys, JudgeOptions, StopRule
-from microcoder.judge.run.recent import Recent
 from microcoder.judge.run.verdicts import PreparedProblem
-from microcoder.judge.run.workers import Answer, Shelf, Work, Workers, answer_all, count_processes
+from microcoder.judge.run.workers import (
+    Answer,
+    ProblemCache,
+    Work,
+    Workers,
+    answer_all,
+    count_processes,
+)
 
 _LOG = logging.getLogger(__name__)
 
 OnVerdict = Callable[[int, Verdict], None]
-"""Called with a program's index and its verdict, in the order in which they are ready, from the calling thread."""
+"""Called with a program's index and its verdict, as they are ready, from the calling thread."""
 
 
 class BatchJudge(Protocol):
-    """Programs and problems in, verdicts out. A machine's error is a verdict (`sandbox_fault`) that is not scored."""
+    """Programs and problems in, verdicts out.
+
+    A machine's error is a verdict (`sandbox_fault`) that is not scored.
+    """
 
     def judge(
         self,
@@ -47,14 +58,15 @@ class BatchJudge(Protocol):
         *,
         on_verdict: OnVerdict | None = None,
     ) -> list[Verdict]:
-        """Judge each program against the problem at the same position; verdicts come back in that order."""
+        """Judge each program against the problem at the same position; verdicts keep that order."""
         ...
 
 
 class BaseJudge(ABC):
     """A judge that takes single programs, too; use it as a context manager, or call `close`.
 
-    Identical pairs of program and problem are judged once, also across calls, and sent once to where they are judged.
+    Identical pairs of program and problem are judged once, also across calls, and sent once to
+    where they are judged.
     """
 
     _is_closed = False
@@ -63,8 +75,11 @@ class BaseJudge(ABC):
         """Cache up to `cache_size` verdicts."""
         self._lock = threading.RLock()
         self._in_flight: dict[Any, Work] = {}
-        """Work in progress, by its verdict's cache key; a program that is only run has a unique object as its key."""
-        self._cache: Recent[Verdict] = Recent(cache_size)
+        """Work in progress, by its verdict's cache key.
+
+        A program that is only run has a unique object as its key.
+        """
+        self._cache: LruCache[Verdict] = LruCache(cache_size)
         self._own_counts = Statistics()
 
     def __enter__(self) -> Self:
@@ -80,88 +95,118 @@ class BaseJudge(ABC):
         *,
         on_verdict: OnVerdict | None = None,
     ) -> list[Verdict]:
-        """Judge each program against the problem at the same position; verdicts come back in that order.
+        """Judge each program against the problem at the same position; verdicts keep that order.
 
         A program never raises; an error of the sandbox is its verdict.
 
         Raises:
-            DataError: the sequences differ in length, a program is in another language than its problem, or a
-                problem's tests cannot be read or are refused.
+            DataError: the sequences differ in length, a program is in another language than its
+                problem, or a problem's tests cannot be read or are refused.
             ConfigError: a service refuses the token, or is not a judge.
-            EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge is reached, or this
-                one is closed.
+            EvaluatorFault: there is no compiler or interpreter for a problem's language, no judge
+                is reached, or this one is closed.
         """
+        # A text is a sequence as well, and a program alone is none.
         if isinstance(programs, (str, Program)) or isinstance(problems, Problem):
             raise DataError(
                 "programs and problems are lists, also of one: judge([Program(code)], [problem])"
             )
         if len(programs) != len(problems):
             raise DataError(
-                f"{len(programs)} programs but {len(problems)} problems; pass one problem per program"
+                f"{len(programs)} programs but {len(problems)} problems; "
+                "pass one problem per program"
             )
-        pairs = zip(programs, problems, strict=True)
-        prepared = [self._prepare(*pair, f"program {number}") for number, pair in enumerate(pairs)]
+        prepared = []
+        for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            prepared.append(self._prepare(program, problem, f"program {number}"))
         futures = self._begin_all(programs, prepared)
         ready: SimpleQueue[int] = SimpleQueue()
         try:
             for number, future in enumerate(futures):
                 future.add_done_callback(lambda _, number=number: ready.put(number))
+            # In the order in which they come, so that a caller may write each down at once.
             for _ in futures:
                 index = ready.get()
                 verdict = futures[index].result()
                 if on_verdict is not None:
                     on_verdict(index, verdict)
         finally:
+            # Also if a callback raises: nobody waits for the others then.
             for future in futures:
                 future.cancel()
         return [future.result() for future in futures]
 
-    def submit(self, program: Program, problem: Problem) -> Future[Verdict]:
+    def submit(
+        self,
+        program: Program,
+        problem: Problem,
+    ) -> Future[Verdict]:
         """Judge one program in the background; raises like `judge`.
 
-        A program whose future is cancelled is dropped if queued; if it runs, it may stop after its current test.
+        A program whose future is cancelled is dropped if queued; if it runs, it may stop after its
+        current test.
         """
-        (future,) = self._begin_all([program], [self._prepare(program, problem, "the program")])
+        (future,) = self._begin_all(
+            [program],
+            [self._prepare(program, problem, "the program")],
+        )
         return future
 
     @abstractmethod
-    def _prepare(self, program: Program, problem: Problem, what: str) -> Any:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> Any:
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(
         self, programs: Sequence[Program], prepared: Sequence[Any]
     ) -> list[Future[Verdict]]:
-        """Begin programs, each with what `_prepare` returned; return the futures of their verdicts."""
-        works = [Work(*pair) for pair in zip(programs, prepared, strict=True)]
+        """Begin programs, each with what `_prepare` returned; return their verdicts' futures."""
+        pairs = zip(programs, prepared, strict=True)
+        works = [Work(program, problem) for program, problem in pairs]
         futures = [work.waiting[0] for work in works]
         self._enqueue([(work.key, work) for work in works])
         return futures
 
     def _enqueue(self, keyed: Sequence[tuple[Any, Work]]) -> None:
-        """Start work by the cache keys of its verdicts, except where a verdict is cached or on its way."""
+        """Start work by its verdict's cache key, except where a verdict is cached or on its way."""
         new: list[Work] = []
         known: list[tuple[Work, Verdict]] = []
         with self._lock:
             self._check_open()
             for key, work in keyed:
-                (future,) = work.waiting
-                verdict, begun = self._cache.find(key), self._in_flight.get(key)
-                self._own_counts.from_cache += verdict is not None or begun is not None
+                verdict = self._cache.find(key)
                 if verdict is not None:
+                    self._own_counts.from_cache += 1
                     known.append((work, verdict))
                     continue
+                (future,) = work.waiting
+                begun = self._in_flight.get(key)
                 if begun is not None:
+                    self._own_counts.from_cache += 1
                     begun.waiting.append(future)
                 else:
-                    begun, work.end = work, partial(self._finish, key)
+                    begun = work
+                    work.end = partial(self._finish, key)
                     self._in_flight[key] = work
                     new.append(work)
-                future.add_done_callback(
-                    lambda done, begun=begun: self._withdraw(begun) if done.cancelled() else None
-                )
+                future.add_done_callback(partial(self._withdraw_cancelled, begun))
+        # Outside of the lock: the futures' callbacks run here.
         for work, verdict in known:
             answer_all(work, verdict)
         self._put(new)
+
+    def _withdraw_cancelled(
+        self,
+        work: Work,
+        future: Future[Any],
+    ) -> None:
+        """Withdraw work if this future of it was cancelled."""
+        if future.cancelled():
+            self._withdraw(work)
 
     @abstractmethod
     def _put(self, items: Sequence[Work]) -> None:
@@ -171,8 +216,16 @@ class BaseJudge(ABC):
     def _withdraw(self, work: Work) -> None:
         """Handle that a future of this work was cancelled; others may still wait for its answer."""
 
-    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
-        """Cache a verdict and answer all waiting callers; None if it was abandoned because no caller seemed to wait."""
+    def _finish(
+        self,
+        key: Any,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
+        """Cache a verdict and answer all waiting callers.
+
+        The answer is None if the work was abandoned because no caller seemed to wait.
+        """
         with self._lock:
             # Another caller may have joined in the meantime.
             is_again = answer is None and work.is_wanted()
@@ -183,7 +236,8 @@ class BaseJudge(ABC):
         if is_again:
             self._put([work])
         elif is_last:
-            # They refer to the work, which would keep the problem's tests until the next collection of cycles.
+            # The futures refer to the work: `answer_all` takes them from it, since the cycle would
+            # keep the problem's tests until the next garbage collection.
             answer_all(work, answer)
 
     def _note(self, key: Any, verdict: Verdict) -> None:
@@ -192,33 +246,44 @@ class BaseJudge(ABC):
         counts.judged += 1
         counts.faults += not verdict.is_scorable
         counts.checker_crashes += verdict.is_checker_crash
+        # A verdict on a broken machine is not kept: the next attempt may succeed.
         if verdict.is_scorable:
             self._cache.add(key, verdict)
             self._cache.trim()
+        # A broken checker is the problem's matter, and closing is no fault.
         elif not (verdict.is_checker_fault or self._is_closed):
             _LOG.warning("microcoder: a program stays unscored: %s", verdict.detail)
 
     async def judge_async(self, program: Program, problem: Problem) -> Verdict:
-        """Judge one program from a coroutine, such as when a rollout arrives; raises like `judge`."""
+        """Judge one program from a coroutine, such as when a rollout arrives; raises like
+        `judge`."""
         import asyncio  # only callers that have an event loop pay for it
 
         return await asyncio.wrap_future(self.submit(program, problem))
 
     def close(self) -> None:
-        """End the judge, or the connection to it; programs in progress get `sandbox_fault`. Again: no effect."""
+        """End the judge, or the connection to it; a second call has no effect.
+
+        Programs in progress get `sandbox_fault`.
+        """
         with self._lock:
             if self._is_closed:
                 return
             self._is_closed = True
         self._end()
         with self._lock:
-            left, self._in_flight = self._in_flight, {}
-        for work in left.values():
+            left = list(self._in_flight.values())
+            self._in_flight = {}
+        # Nobody else will answer these.
+        for work in left:
             answer_all(work, work.fault(f"this {type(self).__name__} was closed"))
 
     @abstractmethod
     def _end(self) -> None:
-        """End workers, or connections; called once, since their descriptors may be reused afterwards."""
+        """End workers, or connections.
+
+        This is called once, since their descriptors may be reused afterwards.
+        """
 
     def _check_open(self) -> None:
         if self._is_closed:
@@ -245,9 +310,10 @@ class Judge(BaseJudge):
         require_linux()
         self.options = options = JudgeOptions.read(dict(options or ()) | keys)
         self.workers = options.workers or count_processors()
-        self.processes = (
-            count_processes(self.workers) if options.processes is None else options.processes
-        )
+        processes = options.processes
+        if processes is None:
+            processes = count_processes(self.workers)
+        self.processes = processes
         """How many judge processes there are at most; 0 if the workers are threads of this one."""
         if not 0 <= self.processes <= self.workers:
             raise ConfigError(
@@ -257,19 +323,21 @@ class Judge(BaseJudge):
         super().__init__(options.cache_size)
         packages = provide_packages(load_profile(options.packages))
         if self.processes:
-            from microcoder.judge.fleet.pipe import (
-                Processes,
-            )  # a judge of few workers starts without it
+            # Imported here: a judge of few workers starts without it.
+            from microcoder.judge.fleet.pipe import Processes
 
             self._pool = Processes(self.processes, self.workers, options)
         else:
             self._pool = Workers(self.workers, options)
         try:
-            self.isolation, self.time_scale = self._pool.open()
-            """The isolation of programs, and the factor on CPU limits."""
+            isolation, time_scale = self._pool.open()
         except BaseException:
             self.close()
             raise
+        self.isolation = isolation
+        """The isolation of programs."""
+        self.time_scale = time_scale
+        """The factor on CPU limits."""
         self.environment = JudgingEnvironment(
             platform.python_version(),
             packages.profile,
@@ -281,7 +349,7 @@ class Judge(BaseJudge):
         prepare = partial(
             PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds
         )
-        self._shelf = Shelf(prepare, options.tests_mib << 20)
+        self._problem_cache = ProblemCache(prepare, options.tests_mib << 20)
 
     @property
     def statistics(self) -> Statistics:
@@ -289,12 +357,15 @@ class Judge(BaseJudge):
         return sum_counts([self._own_counts, self._pool.counts])
 
     def prepare(self, problem: Problem) -> None:
-        """Check and keep a problem, so that its programs begin at once: values of long tests take seconds to read.
+        """Check and keep a problem, so that its programs begin at once.
+
+        Values of long tests take seconds to read.
 
         Raises:
             DataError: its tests cannot be read.
         """
-        self._shelf.find(problem)
+        # Kept there, where its programs find it.
+        self._problem_cache.find(problem)
 
     def submit_run(self, invocation: Invocation) -> Future[Execution]:
         """Run one program in the background without judging it.
@@ -316,28 +387,44 @@ class Judge(BaseJudge):
     def _end(self) -> None:
         self._pool.close()
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> PreparedProblem:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> PreparedProblem:
         self._check_open()
         check_language(program, problem, what)
         language = language_of(problem)
-        if trouble := language.find_problem():
+        trouble = language.find_problem()
+        if trouble:
             raise EvaluatorFault(trouble)
-        return self._shelf.find(problem)
+        return self._problem_cache.find(problem)
 
     def _put(self, items: Sequence[Work]) -> None:
-        for work in sorted(
-            items, key=lambda work: -work.problem.expected_seconds if work.problem else 0.0
-        ):
+        # The longest first, so that they do not end alone; programs that are only run come last.
+        for work in sorted(items, key=_expected_seconds, reverse=True):
             self._pool.put(work)
 
     def _withdraw(self, work: Work) -> None:
+        # Only if no other caller waits for the same verdict.
         if work.waiting and not work.is_wanted():
             self._pool.withdraw(work)
 
-    def _finish(self, key: Any, work: Work, answer: Answer | None) -> None:
+    def _finish(
+        self,
+        key: Any,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
         if isinstance(answer, Verdict) and work.problem is not None:
             work.problem.note_seconds(sum(test.wall_seconds for test in answer.tests))
         super()._finish(key, work, answer)
+
+
+def _expected_seconds(work: Work) -> float:
+    """Return the expected wall seconds of a program; 0 for one that is only run."""
+    return work.problem.expected_seconds if work.problem else 0.0
 
 
 def judge(
@@ -346,6 +433,7 @@ def judge(
     options: JudgeOptions | None = None,
     **keys: Unpack[JudgeKeys],
 ) -> list[Verdict]:
-    """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between calls."""
+    """Judge a batch with sandboxes made for this call; see `Judge`, which keeps them warm between
+    calls."""
     with Judge(options, **keys) as judging:
         return judging.judge(programs, problems)

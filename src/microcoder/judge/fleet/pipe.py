@@ -1,18 +1,23 @@
 """Workers spread over several processes, since one Python process keeps up with few of them.
 
-Each process is a fresh interpreter with threads and sandboxes of its own, which ends with the judge that started it.
-Programs are sent in the order in which they came; a process is started if those that start have fewer workers than
-programs wait. Programs of a process that ended go to another one, once.
+Each process is a fresh interpreter with threads and sandboxes of its own, which ends with the judge
+that started it. Programs are sent in the order in which they came. A process is started if those
+that start have fewer workers than programs wait. Programs of a process that ended go to another
+one, once.
 
-Each has one socket to the judge, which sandboxes cannot reach. A message is a tuple with its kind first:
+Each has one socket to the judge, which sandboxes cannot reach. A message is a tuple, the kind
+first:
 
-| from the judge                                         | from a process                                       |
-|--------------------------------------------------------|------------------------------------------------------|
-| workers, options, pace or None to measure it; once     | `ready` isolation, time scale, pace; `failed` error  |
-| `begin` number, program, problem number, problem/None, | `done` number, answer or None, counts                |
-| invocation; without one of the last three: None        |                                                      |
-| `give_up` number                                       |                                                      |
-| `forget` problem number                                |                                                      |
+| from the judge                               | from a process                              |
+|----------------------------------------------|---------------------------------------------|
+| workers, options, calibration; once          | `ready` isolation, time scale, calibration  |
+| `begin` number, program, problem number,     | `done` number, answer or None, counts       |
+| problem, invocation                          |                                             |
+| `give_up` number                             | `failed` error                              |
+| `forget` problem number                      |                                             |
+
+The calibration is None if it is to be measured. Of `begin` the last three may be None: a program
+that is only run has no problem, one that is judged has no invocation, and a problem is sent once.
 """
 
 from __future__ import annotations
@@ -35,14 +40,14 @@ from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
 from microcoder.judge.core.types import Problem, Program
-from microcoder.judge.fleet.fleet import Fleet, Place
+from microcoder.judge.fleet.fleet import Backend, Fleet
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.isolation import Isolation
+from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.recent import Recent
-from microcoder.judge.run.timing import Pace
-from microcoder.judge.run.turns import make_lock_files
+from microcoder.judge.run.slots import make_lock_files
+from microcoder.judge.run.timing import Calibration
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
@@ -57,6 +62,7 @@ class Channel:
 
     def send(self, *message: object) -> None:
         """Send a message; if the other side is gone, the receiving thread notices."""
+        # Before the lock is taken: long tests take a while.
         packed = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
         with self._lock, contextlib.suppress(OSError):
             self._connection.send_bytes(packed)
@@ -77,7 +83,8 @@ class Channel:
 def main() -> None:
     """Run a judge process: serve its socket, then end with all sandboxes.
 
-    Arguments: the parent's process id, the descriptors of the socket and of the files for `Turn`.
+    Arguments of the command: the parent's process id, the descriptors of the socket and of the
+    files for `Slot`.
     """
     # Also if another process has the other end of the socket, such as a fork of the one that ended.
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -88,13 +95,16 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _end)
     judge = Channel(descriptor)
     try:
-        if (message := judge.receive()) is not None:
+        message = judge.receive()
+        if message is not None:
             JudgeProcess(judge, lock_files, *message).serve()
     except SystemExit:
         pass
     except Exception as error:
-        known = isinstance(error, MicroCoderError)
-        judge.send("failed", error if known else EvaluatorFault(f"{type(error).__name__}: {error}"))
+        if not isinstance(error, MicroCoderError):
+            # Other exceptions need not be picklable, or known to the judge.
+            error = EvaluatorFault(f"{type(error).__name__}: {error}")
+        judge.send("failed", error)
     # What still runs are threads whose sandboxes were ended.
     os._exit(0)
 
@@ -114,27 +124,37 @@ class JudgeProcess:
         lock_files: Sequence[int],
         num_workers: int,
         options: JudgeOptions,
-        pace: dict[str, float] | None,
+        calibration: dict[str, float] | None,
     ) -> None:
-        self._workers = Workers(num_workers, options, lock_files=lock_files, pace=Pace(pace))
-        self._judge, self._options = judge, options
+        self._workers = Workers(
+            num_workers, options, lock_files=lock_files, calibration=Calibration(calibration)
+        )
+        self._judge = judge
+        self._options = options
         self._is_ending = False
         self._wanted: dict[int, Work] = {}
+        """Work that has not ended, by number."""
         self._problems: dict[int, PreparedProblem] = {}
+        """Problems that were sent and not forgotten, by number."""
 
     def serve(self) -> None:
         """Start the workers, pass them the incoming work, and end them."""
         try:
-            opened = (
-                () if self._workers.pace.best else (*self._workers.open(), self._workers.pace.best)
-            )
-            self._judge.send("ready", *opened)
+            self._judge.send("ready", *self._measure())
             while (message := self._judge.receive()) is not None:
                 getattr(self, message[0])(*message[1:])
         finally:
-            # Tests that are cut off now say nothing about their programs, which another process judges.
+            # Tests that are cut off now say nothing about their programs, which another process
+            # judges.
             self._is_ending = True
             self._workers.close()
+
+    def _measure(self) -> tuple[object, ...]:
+        """Return isolation, time scale and calibration of this machine; nothing if known."""
+        if self._workers.calibration.best:
+            return ()
+        isolation, time_scale = self._workers.open()
+        return isolation, time_scale, self._workers.calibration.best
 
     def begin(
         self,
@@ -144,79 +164,136 @@ class JudgeProcess:
         problem: Problem | None,
         invocation: Invocation | None,
     ) -> None:
-        """Begin to judge or to run a program; its problem, of number `known`, is sent only with its first program."""
+        """Begin to judge or to run a program.
+
+        Args:
+            number: of the program.
+            program: what to judge or to run.
+            known: number of its problem; None for a program that is only run.
+            problem: the problem itself, only with its first program.
+            invocation: how to run it; None for a program that is judged.
+        """
         if problem is not None and known is not None:
-            scale, checker_seconds = self._workers.time_scale, self._options.checker_seconds
             self._problems[known] = PreparedProblem(
-                problem, time_scale=scale, checker_seconds=checker_seconds
+                problem,
+                time_scale=self._workers.time_scale,
+                checker_seconds=self._options.checker_seconds,
             )
         prepared = None if known is None else self._problems[known]
-        work = self._wanted[number] = Work(
-            program, prepared, invocation, end=self._end, number=number
+        work = Work(
+            program,
+            prepared,
+            invocation,
+            end=self._end,
+            number=number,
         )
+        self._wanted[number] = work
         self._workers.put(work)
 
     def give_up(self, number: int) -> None:
         """Stop work after its current test, if it has not ended."""
-        if (work := self._wanted.get(number)) is not None:
+        work = self._wanted.get(number)
+        if work is not None:
             work.waiting[0].cancel()
 
     def forget(self, number: int) -> None:
         """Drop a problem; it is sent again if another program needs it."""
         del self._problems[number]
 
-    def _end(self, work: Work, answer: Answer | None) -> None:
+    def _end(
+        self,
+        work: Work,
+        answer: Answer | None,
+    ) -> None:
         del self._wanted[work.number]
+        # Counts go with each answer, so that few are lost with a process.
         if not self._is_ending:
             self._judge.send("done", work.number, answer, self._workers.counts)
 
 
-_MOST_PROBLEMS, _MOST_PROBLEM_BYTES = 512, 128 << 20
-"""Most prepared problems, and most bytes of them, that one process keeps."""
-_MOST_FAILED_STARTS, _REST_SECONDS = 3, 10.0
-"""After this many failed starts in a row, none is tried for so many seconds."""
+_MOST_PROBLEMS = 512
+"""Most prepared problems that one process keeps."""
+_MOST_PROBLEM_BYTES = 128 << 20
+"""Most bytes of them."""
+_MOST_FAILED_STARTS = 3
+"""After this many failed starts in a row, none is tried for `_REST_SECONDS`."""
+_REST_SECONDS = 10.0
+"""How long no start is tried after too many have failed."""
 _CLOSE_SECONDS = 10.0
-_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from microcoder.judge.fleet import pipe; pipe.main()"
+"""How long processes may take to end before they are killed."""
+_START = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from microcoder.judge.fleet import pipe; pipe.main()"
+)
+"""What a judge process runs; its first argument is this process's import path."""
 
 
-class _Process(Place):
+class _Process(Backend):
     channel: Channel
     """Set when the process starts; messages sent after its end are dropped."""
 
-    def __init__(self, pool: Processes, name: str, size: int) -> None:
-        """Start the process from a thread that outlives it: the kernel kills it when that thread ends."""
+    def __init__(
+        self,
+        pool: Processes,
+        name: str,
+        size: int,
+    ) -> None:
+        """Start the process from a thread that outlives it.
+
+        The kernel kills it when that thread ends.
+        """
         super().__init__()
-        self.name, self.size = name, size
+        self.name = name
+        self.size = size
+        """How many workers it is to have."""
         self.counts = Statistics()
         self.process: subprocess.Popen[bytes] | None = None
         self._pool = pool
-        self._sent: Recent[bool] = Recent(_MOST_PROBLEMS, _MOST_PROBLEM_BYTES)
+        self._sent: LruCache[bool] = LruCache(_MOST_PROBLEMS, _MOST_PROBLEM_BYTES)
         self._sending = threading.Lock()
-        self._thread = threading.Thread(target=self._tend, name="judge-process", daemon=True)
+        self._thread = threading.Thread(
+            target=self._tend,
+            name="judge-process",
+            daemon=True,
+        )
         self._thread.start()
 
-    def find_room(self, num_waiting: int, num_places: int) -> int:
-        # Once all have started, also for those that stand aside.
-        return int(len(self.held) < (self.most if self._pool.is_complete else self.size))
+    def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
+        # Once all have started, also for programs that are paused.
+        most = self.most if self._pool.is_complete else self.size
+        return 1 if len(self.held) < most else 0
 
     def send(self, batches: Sequence[Sequence[Work]]) -> None:
         for item in chain.from_iterable(batches):
-            known, number, problem = item.problem, None, None
             with self._sending:
-                if known is not None and self._sent.find(number := known.number) is None:
-                    self._sent.add(number, True, known.num_bytes)
-                    problem = known.problem
-                self.channel.send(
-                    "begin", item.number, item.program, number, problem, item.invocation
-                )
-                for number in self._sent.trim():
-                    self.channel.send("forget", number)
+                self._send_one(item)
             if not item.is_wanted():
                 self.channel.send("give_up", item.number)
+
+    def _send_one(self, item: Work) -> None:
+        """Send a program, with its problem if the process does not have it."""
+        number = None
+        problem = None
+        if item.problem is not None:
+            number = item.problem.number
+            if self._sent.find(number) is None:
+                self._sent.add(number, True, item.problem.num_bytes)
+                problem = item.problem.problem
+        self.channel.send(
+            "begin",
+            item.number,
+            item.program,
+            number,
+            problem,
+            item.invocation,
+        )
+        for forgotten in self._sent.trim():
+            self.channel.send("forget", forgotten)
 
     def end(self, latest: float) -> None:
         """Wait for the process to end, until `latest` (`time.monotonic`), then kill it."""
         self._thread.join(max(0.0, latest - time.monotonic()))
+        # It has had its time.
         if self._thread.is_alive() and self.process is not None:
             self.process.kill()
             self._thread.join(_CLOSE_SECONDS)
@@ -227,14 +304,16 @@ class _Process(Place):
         try:
             ours, theirs = socket.socketpair()
             self.channel = Channel(ours.detach())
+            # Closed here once the process has it: its end then closes the socket.
             with theirs:
                 self.process = _spawn(theirs.fileno(), *self._pool.lock_files)
         except OSError as error:
             self._pool.note_end(self, EvaluatorFault(f"cannot start {sys.executable}: {error}"))
             return
+        # The pool was closed while this one started, and did not see its process.
         if self._pool.is_closed:
             self.process.kill()
-        self.channel.send(self.size, self._pool.options, self._pool.pace)
+        self.channel.send(self.size, self._pool.options, self._pool.calibration)
         try:
             while (message := self.channel.receive()) is not None:
                 failure = self._pool.note(self, *message) or failure
@@ -250,38 +329,54 @@ class _Process(Place):
 class Processes(Fleet[_Process]):
     """A pool of judge processes."""
 
-    def __init__(self, num_processes: int, num_workers: int, options: JudgeOptions) -> None:
+    def __init__(
+        self,
+        num_processes: int,
+        num_workers: int,
+        options: JudgeOptions,
+    ) -> None:
         """Spread `num_workers` evenly over `num_processes`; none is started yet."""
         super().__init__()
         self.options = options
-        self.pace: dict[str, float] | None = None
-        """Pace of this machine, once the first process has measured it."""
+        self.calibration: dict[str, float] | None = None
+        """Calibration of this machine, once the first process has measured it."""
         self.is_closed = False
         """Whether the pool is closing."""
         self.lock_files = make_lock_files()
-        """Files whose locks let a test of one process run alone among the tests of all processes."""
-        self._idle = {
-            str(n): len(range(n, num_workers, num_processes)) for n in range(num_processes)
-        }
+        """Files whose locks let a test of one process run alone among the tests of all
+        processes."""
+        self._idle: dict[str, int] = {}
         """Name of each process that is not running -> the number of workers it is to have."""
+        for number in range(num_processes):
+            self._idle[str(number)] = len(range(number, num_workers, num_processes))
         self._past_counts = Statistics()
-        self._num_failed_starts, self._start_failure, self._rests_until = 0, "", 0.0
+        """Counts of processes that ended."""
+        self._num_failed_starts = 0
+        """Failed starts in a row."""
+        self._start_failure = ""
+        """Why the latest of them failed."""
+        self._rests_until = 0.0
+        """Time (`time.monotonic`) until which no start is tried, if too many have failed."""
         self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
 
     @property
     def counts(self) -> Statistics:
         """Counts so far, those of ended processes included."""
         with self._lock:
-            running = [member.counts for member in self._places.values()]
+            running = [member.counts for member in self._backends.values()]
             return sum_counts([Statistics(retries=self._num_again), self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
         """Whether all processes have started and are ready."""
-        return not self._idle and all(member.workers for member in self._places.values())
+        return not self._idle and all(member.workers for member in self._backends.values())
 
     def open(self) -> tuple[Isolation, float]:
-        """Start the first process with its first sandbox; return the isolation and the factor on CPU limits."""
+        """Start the first process with its first sandbox.
+
+        Returns:
+            The isolation, and the factor on CPU limits.
+        """
         with self._lock:
             self._start()
         answer = self._opened.get()
@@ -294,17 +389,21 @@ class Processes(Fleet[_Process]):
         self._put([work])
 
     def withdraw(self, work: Work) -> None:
-        """Stop work after its current test if it runs; if it is queued, it is dropped when its turn comes."""
+        """Stop work after its current test if it runs.
+
+        If it is queued, it is dropped when it would be sent.
+        """
         with self._lock:
-            found = [member for member in self._places.values() if work.number in member.held]
-        for member in found:
+            members = list(self._backends.values())
+            holding = [member for member in members if work.number in member.held]
+        for member in holding:
             member.channel.send("give_up", work.number)
 
     def close(self) -> None:
         """End all processes with their sandboxes."""
         with self._lock:
             self.is_closed = True
-            members = list(self._places.values())
+            members = list(self._backends.values())
         for member in members:
             if member.process is not None:
                 member.process.terminate()
@@ -314,7 +413,12 @@ class Processes(Fleet[_Process]):
         for file in self.lock_files:
             os.close(file)
 
-    def note(self, member: _Process, kind: str, *content: Any) -> Exception | None:
+    def note(
+        self,
+        member: _Process,
+        kind: str,
+        *content: Any,
+    ) -> Exception | None:
         """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
             case "done", (int(number), answer, Statistics() as counts):
@@ -322,22 +426,32 @@ class Processes(Fleet[_Process]):
                 self._land(member, number, answer)
             case "ready", _:
                 if content:
-                    isolation, scale, self.pace = content
+                    isolation, scale, self.calibration = content
                     self.options = self.options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
+                # Failures count in a row.
                 self._num_failed_starts = 0
                 self._open(member, member.size)
             case "failed", (Exception() as error,):
                 return error
         return None
 
-    def note_end(self, member: _Process, failure: Exception | None) -> None:
-        """Queue the programs of an ended process again, once; it may have ended before it was ready."""
+    def note_end(
+        self,
+        member: _Process,
+        failure: Exception | None,
+    ) -> None:
+        """Queue the programs of an ended process again, once.
+
+        It may have ended before it was ready.
+        """
         with self._lock:
-            was_ready, member.workers = member.workers > 0, 0
-            del self._places[member.name]
+            was_ready = member.workers > 0
+            member.workers = 0
+            del self._backends[member.name]
             self._able.pop(member, None)
             self._idle[member.name] = member.size
+            # What it did is not lost with it.
             self._past_counts = sum_counts([self._past_counts, member.counts])
             if self.is_closed:
                 return
@@ -345,45 +459,57 @@ class Processes(Fleet[_Process]):
                 self._num_failed_starts += 1
                 self._start_failure = str(failure or "it ended while it started")
                 self._rests_until = time.monotonic() + _REST_SECONDS
-        if self.pace is None:
+        if self.calibration is None:
             self._opened.put(
                 failure or EvaluatorFault("the first judge process ended while it started")
             )
         else:
             self._lose(member, "the judge process ended twice while this was judged")
 
-    def _find_end(self, place: _Process, item: Work, why: str) -> str:
+    def _find_end(
+        self,
+        backend: _Process,
+        item: Work,
+        why: str,
+    ) -> str:
         return why if item.num_losses > 1 else ""
 
     def _wake(self) -> None:
-        """Give work to the processes that have room, and start another if it is needed."""
+        """Give work to the processes that may take more, and start another if it is needed."""
         if self.is_closed:
             return
         self._hand_out()
         with self._lock:
             if self.is_closed or not self._queue or self._start_another():
                 return
-        self._answer(
-            lambda item: item.finish(item.fault(f"no judge process starts: {self._start_failure}"))
-        )
+        # Nothing runs and nothing starts: these programs would wait for ever.
+        why = f"no judge process starts: {self._start_failure}"
+        self._answer(lambda item: item.finish(item.fault(why)))
 
     def _start_another(self) -> bool:
-        """Start a process if those that start have too few workers; return whether any starts or runs."""
-        starting = sum(member.size for member in self._places.values() if not member.workers)
-        rests = (
-            self._num_failed_starts >= _MOST_FAILED_STARTS and time.monotonic() < self._rests_until
-        )
-        if len(self._queue) > starting and self._idle and not rests:
+        """Start a process if those that start have too few workers.
+
+        Returns:
+            Whether any starts or runs.
+        """
+        num_starting = sum(member.size for member in self._backends.values() if not member.workers)
+        has_failed = self._num_failed_starts >= _MOST_FAILED_STARTS
+        rests = has_failed and time.monotonic() < self._rests_until
+        if len(self._queue) > num_starting and self._idle and not rests:
             self._start()
-        return bool(self._places)
+        return bool(self._backends)
 
     def _start(self) -> None:
         name = next(iter(self._idle))
-        self._places[name] = _Process(self, name, self._idle.pop(name))
+        self._backends[name] = _Process(self, name, self._idle.pop(name))
 
 
 def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
-    """Start a judge process with this process's import path, which Ctrl-C in a terminal does not reach."""
+    """Start a judge process with this process's import path.
+
+    Ctrl-C in a terminal does not reach it, since it has a process group of its own.
+    """
+    # An empty entry means the working folder, which may be another one there.
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],

@@ -1,4 +1,7 @@
-"""What the clients of remote judges have in common: messages and queueing. Equal problems are sent once."""
+"""What the clients of remote judges have in common: messages and queueing.
+
+Equal problems are sent once.
+"""
 
 import asyncio
 import threading
@@ -10,11 +13,11 @@ from pydantic import Field
 
 from microcoder.judge.core.signatures import judged_by
 from microcoder.judge.core.types import Problem, Program, Record, Repeat, UncountedRun, Verdict
-from microcoder.judge.fleet.fleet import Fleet, PlaceT
+from microcoder.judge.fleet.fleet import BackendT, Fleet
 from microcoder.judge.fleet.judge import BaseJudge
 from microcoder.judge.languages import check_language
 from microcoder.judge.run.options import JudgeOptions
-from microcoder.judge.run.workers import Answer, Shelf, Work
+from microcoder.judge.run.workers import Answer, ProblemCache, Work
 
 
 class ProgramMessage(Record):
@@ -52,7 +55,8 @@ class Landed(Record):
 
 
 class Load(Record):
-    """A line of `/v1/judge/stream`: the first one, and a sign of life after each ten seconds without another."""
+    """A line of `/v1/judge/stream`: the first one, and a sign of life after each ten seconds
+    without another."""
 
     workers: int
     queued: int
@@ -63,7 +67,8 @@ class Failure(Record):
     """A line of `/v1/judge/stream`: the last one, if programs are left without a verdict: why."""
 
     status: int
-    """HTTP status that the answer would have had: after 503 and 504 the programs may be sent again."""
+    """HTTP status that the answer would have had: after 503 and 504 the programs may be sent
+    again."""
     detail: str
     retry_after_seconds: float | None = None
 
@@ -88,6 +93,7 @@ MOST_PROBLEM_BYTES = 512 << 20
 """Maximum bytes of tests of problems that a client keeps for later programs."""
 
 _JOIN_SECONDS = 10.0
+"""Time for the event loop to end."""
 
 
 @dataclass(eq=False, slots=True)
@@ -111,39 +117,59 @@ def strip_problem(problem: Problem) -> NumberedProblem:
     return NumberedProblem(Problem.model_construct(id=problem.id, **judged_by(problem)))
 
 
-class RemoteJudge(Fleet[PlaceT], BaseJudge):
-    """Client side of remote judges, thread-safe: an event loop in its own thread sends the programs."""
+class RemoteJudge(Fleet[BackendT], BaseJudge):
+    """Client side of remote judges, thread-safe.
+
+    An event loop in its own thread sends the programs.
+    """
 
     def __init__(
         self,
         make: Callable[[Problem], NumberedProblem] = strip_problem,
         cache_size: int = JudgeOptions.model_fields["cache_size"].default,
     ) -> None:
-        """Start the loop; `make` returns a new problem as it is sent, or raises if it cannot be judged."""
+        """Start the loop.
+
+        Args:
+            make: returns a new problem as it is sent, or raises if it cannot be judged.
+            cache_size: verdicts to keep.
+        """
         Fleet.__init__(self)
         BaseJudge.__init__(self, cache_size)
-        self._shelf = Shelf(make, MOST_PROBLEM_BYTES)
+        self._problem_cache = ProblemCache(make, MOST_PROBLEM_BYTES)
         self._is_woken = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.new_event_loop()
+        # A thread of its own: callers may have a loop, or none.
         self._thread = threading.Thread(
             target=self._loop.run_forever, name=type(self).__name__, daemon=True
         )
         self._thread.start()
 
-    def _prepare(self, program: Program, problem: Problem, what: str) -> NumberedProblem:
+    def _prepare(
+        self,
+        program: Program,
+        problem: Problem,
+        what: str,
+    ) -> NumberedProblem:
         check_language(program, problem, what)
-        return self._shelf.find(problem)
+        return self._problem_cache.find(problem)
 
     def _put(self, items: Sequence[Work]) -> None:
+        # Programs of one problem go together, as it is sent once.
         for item in items:
             item.group = item.problem.number
         super()._put(items)
 
     def _withdraw(self, work: Work) -> None:
-        """Do nothing: cancelled work is dropped when it is to be sent, and a request that nobody waits for is ended."""
+        """Do nothing.
+
+        Cancelled work is dropped when it is to be sent, and a request that nobody waits for is
+        ended.
+        """
 
     def _end(self) -> None:
+        # The tasks first, which need the loop to end.
         asyncio.run_coroutine_threadsafe(self._stop(), self._loop).result(_JOIN_SECONDS)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_JOIN_SECONDS)
@@ -152,6 +178,7 @@ class RemoteJudge(Fleet[PlaceT], BaseJudge):
     def _note_losses(self, answer: Answer) -> Answer:
         if not isinstance(answer, Verdict):
             return answer
+        # It may have run twice, and whoever scores it is told.
         return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
 
     def _wake(self) -> None:
@@ -167,15 +194,15 @@ class RemoteJudge(Fleet[PlaceT], BaseJudge):
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         """Start a coroutine as a task; only in the loop's thread."""
         task = self._loop.create_task(work)
+        # The loop itself keeps only weak references to tasks.
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _stop(self) -> None:
         """Answer all programs with a fault, and cancel the tasks."""
-        self._answer(
-            lambda item: item.finish(item.fault(f"this {type(self).__name__} is closed")),
-            *self._places.values(),
-        )
+        why = f"this {type(self).__name__} is closed"
+        backends = self._backends.values()
+        self._answer(lambda item: item.finish(item.fault(why)), *backends)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -1,8 +1,12 @@
-"""The languages that programs may be written in: one declarative file each, in this folder or the user's own.
+"""The languages that programs may be written in: one declarative file each.
 
-A language without `build` is the fork server's own (Python). Any other is built inside a sandbox that sees its
-toolchain, into one static binary, or into a file that its runtime runs, and that is what the tests run. A language may
-have versions, of which a problem may choose one. See docs/languages.md.
+The files are in this folder, or the user's own. A language without `build` is the fork server's own
+(Python). Any other is built inside a sandbox that sees its toolchain, into one static binary, or
+into a file that its runtime runs, and that is what the tests run. A language may have versions, of
+which a problem may choose one. See docs/languages.md.
+
+`find_language` and `LANGUAGES` give a `Language`, whose keys are in `definition`: read that first.
+`packages` says which third-party packages programs may import, `kept_folders` where those are kept.
 """
 
 import hashlib
@@ -10,7 +14,6 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 
@@ -21,66 +24,85 @@ from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.languages.definition import CURRENT_VERSION, Language
 
 LANGUAGES_VARIABLE = "MICROCODER_LANGUAGES"
-"""Environment variable: the user's own language files, separated by ":"; child processes inherit it."""
+"""Environment variable: the user's own language files, separated by ":".
+
+Child processes inherit it.
+"""
 _FOLDER = Path(__file__).parent
+"""Folder of the package's own language files."""
+_MOST_SHOWN = 50
+"""Most characters of a language's name that a message shows."""
 
 
 class _Languages(Mapping[str, Language]):
     """All languages by name: built in, and from the files named in the environment."""
 
     def __getitem__(self, name: str) -> Language:
-        return _load(_named())[name]
+        return _load(_list_files())[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_load(_named()))
+        return iter(_load(_list_files()))
 
     def __len__(self) -> int:
-        return len(_load(_named()))
+        return len(_load(_list_files()))
 
 
-def _named() -> str:
+def _list_files() -> str:
+    """Return the paths of the user's own files, separated by ":"."""
     return os.environ.get(LANGUAGES_VARIABLE, "")
 
 
 @lru_cache(1)
-def _load(named: str) -> dict[str, Language]:
+def _load(files: str) -> dict[str, Language]:
+    """Return all languages; once for each value of the environment variable."""
     own = {language.name: language for language in map(_read, sorted(_FOLDER.glob("*.toml")))}
-    return _join(own, [Path(path) for path in named.split(":") if path])
+    return _join(own, [Path(path) for path in files.split(":") if path])
 
 
 def _read(path: Path) -> Language:
     text = path.read_text()
     language = Language.model_validate(tomllib.loads(text))
     version = language.default_version if language.is_built else CURRENT_VERSION
-    digest = "" if path.parent == _FOLDER else hashlib.sha256(text.encode()).hexdigest()[:16]
+    # Those of the package are tied to verdicts by its version.
+    digest = ""
+    if path.parent != _FOLDER:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return language.model_copy(update={"version": version, "digest": digest})
 
 
 def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
-    found = dict(own)
+    """Return languages with those of further files; ConfigError if a name is taken."""
+    languages = dict(own)
     for path in paths:
         language = read_language(path)
-        taken = _by_any_name(found.values()).keys() & _by_any_name([language]).keys()
+        taken = _by_any_name(languages.values()).keys() & _by_any_name([language]).keys()
         if taken:
             raise ConfigError(
                 f"language file {path}: {min(taken)} is a language already; use another name"
             )
-        found[language.name] = language
-    return found
+        languages[language.name] = language
+    return languages
 
 
 def _by_any_name(languages: Iterable[Language]) -> dict[str, tuple[Language, str]]:
-    """Return languages by name and alias, each with the version in that name (`cpp17`), empty if it has none."""
-    found: dict[str, tuple[Language, str]] = {}
-    for one in languages:
-        found |= dict.fromkeys((one.name, *one.aliases), (one, ""))
-        for number, described in one.versions.items():
-            found |= dict.fromkeys(described.aliases, (one, number))
-    return found
+    """Return languages by name and alias, each with the version in that name (`cpp17`).
+
+    The version is empty if the name has none.
+    """
+    by_name: dict[str, tuple[Language, str]] = {}
+    for language in languages:
+        by_name |= dict.fromkeys((language.name, *language.aliases), (language, ""))
+        for number, version in language.versions.items():
+            by_name |= dict.fromkeys(version.aliases, (language, number))
+    return by_name
 
 
 def read_language(path: Path) -> Language:
-    """Read a language file of the user's own; ConfigError if it is missing, invalid or has no `build`."""
+    """Read a language file of the user's own.
+
+    Raises:
+        ConfigError: it is missing, invalid or has no `build`.
+    """
     try:
         language = _read(path)
     except OSError as error:
@@ -91,18 +113,23 @@ def read_language(path: Path) -> Language:
         raise ConfigError(f"language file {path}: {error}") from None
     except ValidationError as error:
         # A misspelt key says more than that the right one is missing.
-        first = max(error.errors(), key=lambda one: one["type"] == "extra_forbidden")
-        fault = explain_fault(first, ".".join(map(str, first["loc"])))
+        errors = error.errors()
+        misspelt = [fault for fault in errors if fault["type"] == "extra_forbidden"]
+        first = (misspelt or errors)[0]
+        message = explain_fault(first, ".".join(map(str, first["loc"])))
         line = _find_line(path.read_text(), first["loc"])
-        raise ConfigError(f"language file {path} line {line}: {fault}") from None
+        raise ConfigError(f"language file {path} line {line}: {message}") from None
     if not language.is_built:
         raise ConfigError(f"language file {path}: it has no build; see docs/languages.md")
     return language
 
 
-def _find_line(text: str, place: tuple[int | str, ...]) -> int:
-    """Return the number of the first line that has a setting's key, or its table's; 1 if the key is missing."""
-    for part in reversed(place):
+def _find_line(text: str, location: tuple[int | str, ...]) -> int:
+    """Return the number of the first line that has a setting's key, or its table's.
+
+    It is 1 if the key is missing.
+    """
+    for part in reversed(location):
         key = re.compile(rf"\s*\[?\"?{re.escape(str(part))}\"?\s*[=.\]]")
         for number, line in enumerate(text.splitlines(), 1):
             if key.match(line):
@@ -121,24 +148,32 @@ def add_language(path: str | Path) -> Language:
         ConfigError: it cannot be used, or its name is taken.
     """
     resolved = Path(path).expanduser().resolve()
-    named = [one for one in _named().split(":") if one]
-    if str(resolved) in named:
+    files = [file for file in _list_files().split(":") if file]
+    if str(resolved) in files:
         return read_language(resolved)
-    known = _join(dict(LANGUAGES), [resolved])
-    os.environ[LANGUAGES_VARIABLE] = ":".join([*named, str(resolved)])
-    return known[next(reversed(known))]
+    languages = _join(dict(LANGUAGES), [resolved])
+    # In the environment, so that worker processes know it, too.
+    os.environ[LANGUAGES_VARIABLE] = ":".join([*files, str(resolved)])
+    return languages[next(reversed(languages))]
 
 
 def find_language(name: str, version: str = "") -> Language:
-    """Return a language by name or alias, in the version given or its default one; raises DataError."""
-    return _find(name, version, _named())[0]
+    """Return a language by name or alias, in the version given or its default one.
+
+    Raises:
+        DataError: there is no such language, or no such version.
+    """
+    return _find(name, version, _list_files())[0]
 
 
 def known_language(name: object) -> str:
     """Return the language that a text names, by any alias (`C++`); empty if it names none."""
-    with suppress(DataError):
-        return find_language(name).name if isinstance(name, str) else ""
-    return ""
+    if not isinstance(name, str):
+        return ""
+    try:
+        return find_language(name).name
+    except DataError:
+        return ""
 
 
 @lru_cache(256)
@@ -147,22 +182,25 @@ def _find(name: str, version: str, files: str) -> tuple[Language, str]:
     by_any_name = _by_any_name(_load(files).values())
     if name.lower() not in by_any_name:
         raise DataError(
-            f"language = {name[:50]!r}; use one of {', '.join(LANGUAGES)}, or add a language file (docs/languages.md)"
+            f"language = {name[:_MOST_SHOWN]!r}; use one of {', '.join(LANGUAGES)}, "
+            "or add a language file (docs/languages.md)"
         )
-    language, named = by_any_name[name.lower()]
-    if version and named and version != named:
+    language, named_version = by_any_name[name.lower()]
+    if version and named_version and version != named_version:
         raise DataError(
-            f"language = {name!r} and language_version = {version!r} contradict each other; use one of them"
+            f"language = {name!r} and language_version = {version!r} contradict each other; "
+            "use one of them"
         )
-    chosen = version or named or language.version
-    if chosen != language.version and chosen not in language.versions:
-        raise DataError(
-            f"language_version = {version!r}; for {language.name} use one of {', '.join(language.versions) or 'none'}, "
-            f"or leave it out for {language.version}"
-        )
-    return (
-        language if chosen == language.version else language.model_copy(update={"version": chosen})
-    ), named
+    chosen = version or named_version or language.version
+    if chosen != language.version:
+        if chosen not in language.versions:
+            raise DataError(
+                f"language_version = {version!r}; for {language.name} use one of "
+                f"{', '.join(language.versions) or 'none'}, "
+                f"or leave it out for {language.version}"
+            )
+        language = language.model_copy(update={"version": chosen})
+    return language, named_version
 
 
 def language_of(problem: Problem) -> Language:
@@ -171,10 +209,19 @@ def language_of(problem: Problem) -> Language:
 
 
 def check_language(program: Program, problem: Problem, what: str) -> None:
-    """Raise DataError unless `program` is a `Program` in the problem's language and version; `what`: its name."""
+    """Raise DataError unless a program can be judged against a problem.
+
+    It is a `Program`, in the problem's language and version.
+
+    Args:
+        program: the program.
+        problem: the problem.
+        what: the program's name, for the message.
+    """
     if not isinstance(program, Program):
         raise DataError(
-            f"{what} is a {type(program).__name__}; pass Program(code), or extract_program(response)"
+            f"{what} is a {type(program).__name__}; "
+            "pass Program(code), or extract_program(response)"
         )
     if not isinstance(problem, Problem):
         raise DataError(
@@ -182,9 +229,10 @@ def check_language(program: Program, problem: Problem, what: str) -> None:
         )
     if program.language == problem.language:
         return
-    wanted, written = language_of(problem), find_language(program.language)
-    named = _find(program.language, "", _named())[1]
-    if written.name != wanted.name or (named or wanted.version) != wanted.version:
+    wanted = language_of(problem)
+    written, named_version = _find(program.language, "", _list_files())
+    is_other_version = bool(named_version) and named_version != wanted.version
+    if written.name != wanted.name or is_other_version:
         raise DataError(
             f"{what} is in {program.language!r}, problem {problem.id} wants {wanted.label!r}"
         )

@@ -1,16 +1,9 @@
-"""Which third-party packages programs may import: profiles of pinned packages, one file each in `profiles/`.
+"""Which third-party packages programs may import: profiles of pinned packages.
 
-A program's verdict must not depend on what happens to be installed beside MicroCoder, so programs see the packages of
-a profile and no others. What it does depend on, with Python and the user's own languages, is a `JudgingEnvironment`.
-
-Packages, and precompiled headers (`builds`), are kept in these folders, made when a judge first needs them:
-
-    <root>/<digest>/             one profile for one Python: its modules, and `profile.json`, which describes it
-    <root>/headers/<digest>/     one header for one compiler
-    .<digest>.lock               beside each; held while it is made
-
-The root is MICROCODER_PACKAGES if that is set. Else folders are looked for in the user's cache
-(~/.cache/microcoder/packages) and then in the one that root fills for all users (/var/cache/microcoder/packages).
+Each profile is one file in `profiles/`. A program's verdict must not depend on what happens to be
+installed beside MicroCoder, so programs see the packages of a profile and no others. What it does
+depend on, with Python and the user's own languages, is a `JudgingEnvironment`. `kept_folders` says
+where packages are kept.
 """
 
 from __future__ import annotations
@@ -27,10 +20,9 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -40,18 +32,16 @@ from typing import Any
 from pydantic import Field, ValidationError
 
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, explain_fault
-from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Problem, Record
 from microcoder.judge.languages import LANGUAGES, language_of
 from microcoder.judge.languages.definition import CURRENT_VERSION, current_interpreter
+from microcoder.judge.languages.kept_folders import find_kept, find_roots, keep_folder
 
-ROOT_VARIABLE = "MICROCODER_PACKAGES"
-"""Environment variable: where packages are kept, such as a folder that all nodes of a cluster see."""
-
-_FOR_EVERYBODY = Path("/var/cache/microcoder/packages")
-_SECONDS = 900.0
-_OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
+_INSTALL_SECONDS = 900.0
+"""Longest time that an installer may take."""
+_INSTALL_OPTIONS = ("--only-binary", ":all:", "--no-deps", "--quiet")
+"""Options of pip and uv: only wheels, since building one would run code of its author."""
 _PIP_OPTIONS = (
     "--no-compile",
     "--no-input",
@@ -61,13 +51,22 @@ _PIP_OPTIONS = (
     "15",
     "--disable-pip-version-check",
 )
+"""Further options of pip."""
+_COMPILE_OPTIONS = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
+"""Options of Python's `compileall`: bytecode is trusted unread, since nobody changes the folder."""
 _END_OF_NAME = re.compile(r"[^A-Za-z0-9._-]")
+"""What ends the name of a package in a requirement."""
+_MOST_SHOWN = 300
+"""Most characters of an installer's error that a message shows."""
 _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
 class ProvidedPackages:
-    """The installed packages of a profile; what a judge finds at its start holds for its whole life."""
+    """The installed packages of a profile.
+
+    What a judge finds at its start holds for its whole life.
+    """
 
     profile: PackageProfile
     folder: str
@@ -76,71 +75,14 @@ class ProvidedPackages:
     """Why the packages are missing, and what to type; empty if they are installed."""
 
     def find_problem(self, code: str, *, is_function: bool) -> str:
-        """Return why a program cannot be judged: it imports a package that is not installed; empty if it can."""
-        needed = self.profile.find_needed(code, is_function=is_function) if self.problem else None
-        return f"it asks for {needed.name}, and {self.problem}" if needed else ""
+        """Return why a program cannot be judged: it imports a package that is not installed.
 
-
-def find_roots() -> tuple[Path, ...]:
-    """Return the roots that are searched for packages and headers; new ones are made in the first."""
-    named = os.environ.get(ROOT_VARIABLE)
-    if named:
-        return (Path(named).absolute(),)
-    cache = os.environ.get("XDG_CACHE_HOME")
-    if cache is None and os.geteuid() == 0:
-        return (_FOR_EVERYBODY,)
-    own = Path(cache or os.path.expanduser("~/.cache")) / "microcoder" / "packages"
-    # A user id that the machine does not know, as in many containers, has no home.
-    return (own, _FOR_EVERYBODY) if own.is_absolute() else (_FOR_EVERYBODY,)
-
-
-def find_kept(places: Sequence[Path], digest: str) -> Path | None:
-    """Return the folder named by a digest in the first of these roots that has it; None if none has."""
-    return next((place / digest for place in places if (place / digest).is_dir()), None)
-
-
-def keep_folder(
-    places: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True
-) -> Path:
-    """Return the folder named by a digest; if no root has it, `make` fills it, and it appears whole in the first root.
-
-    Raises:
-        BlockingIOError: another process fills it, and `waits` is false.
-        EvaluatorFault: the root cannot be written, or `make` raised it.
-    """
-    if (found := find_kept(places, digest)) is not None:
-        return found
-    place = places[0]
-    try:
-        open_place(place)
-        with (place / f".{digest}.lock").open("a") as lock:
-            lock_file(lock, waits=waits)
-            if (found := find_kept(places, digest)) is not None:
-                return found
-            for left_by_a_kill in place.glob(f".{digest}-*"):
-                shutil.rmtree(left_by_a_kill, ignore_errors=True)
-            staging = Path(tempfile.mkdtemp(prefix=f".{digest}-", dir=place))
-            try:
-                make(staging)
-                # Programs and compilers run as users of their own, whatever the umask.
-                for path in (staging, *staging.rglob("*")):
-                    path.chmod(0o755 if path.is_dir() else 0o644)
-                return staging.rename(place / digest)
-            finally:
-                shutil.rmtree(staging, ignore_errors=True)
-    except BlockingIOError:
-        raise
-    except OSError as error:
-        raise EvaluatorFault(
-            f"{place} cannot be written ({error.strerror}); set {ROOT_VARIABLE} to a folder that can"
-        ) from None
-
-
-def open_place(place: Path) -> None:
-    """Create a root if it is missing, readable by everybody whatever the umask."""
-    if not place.is_dir():
-        place.mkdir(parents=True, exist_ok=True)
-        place.chmod(0o755)
+        Empty if it can be judged.
+        """
+        if not self.problem:
+            return ""
+        needed = self.profile.find_needed(code, is_function=is_function)
+        return "" if needed is None else f"it asks for {needed.name}, and {self.problem}"
 
 
 def folder_digest(profile: PackageProfile) -> str:
@@ -155,121 +97,159 @@ def find_folder(profile: PackageProfile) -> Path | None:
 
 
 def install_packages(profile: PackageProfile) -> Path:
-    """Return the folder of a profile, installing it first if it is missing; raises EvaluatorFault."""
+    """Return the folder of a profile, installing it first if it is missing.
 
-    def fill(folder: Path) -> None:
-        _LOG.warning(
-            "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
-            ", ".join(profile.pins),
-            CURRENT_VERSION,
-            folder.parent,
-        )
-        interpreter = current_interpreter()
-        _run_installer(folder, profile.pins, interpreter.executable)
-        shutil.rmtree(folder / "bin", ignore_errors=True)
-        _check(folder, profile)
-        # Bytecode is trusted unread, since nobody changes the folder; not every file of a package compiles.
-        options = ("-q", "-x", "/tests?/", "--invalidation-mode", "unchecked-hash")
-        subprocess.run(
-            [interpreter.executable, "-I", "-m", "compileall", *options, str(folder)],
-            capture_output=True,
-        )
-        version = platform.python_version()
-        about = {
-            "profile": profile.name,
-            "pins": profile.pins,
-            "python": version,
-            "abi": interpreter.abi,
-        }
-        (folder / "profile.json").write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+    Raises:
+        EvaluatorFault: it cannot be installed.
+    """
+    return keep_folder(
+        find_roots(), folder_digest(profile), lambda folder: _fill_folder(folder, profile)
+    )
 
-    return keep_folder(find_roots(), folder_digest(profile), fill)
+
+def _fill_folder(folder: Path, profile: PackageProfile) -> None:
+    """Install the packages of a profile into an empty folder."""
+    _LOG.warning(
+        "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
+        ", ".join(profile.pins),
+        CURRENT_VERSION,
+        folder.parent,
+    )
+    interpreter = current_interpreter()
+    _run_installer(folder, profile.pins, interpreter.executable)
+    # Scripts of packages are for people: programs cannot start them.
+    shutil.rmtree(folder / "bin", ignore_errors=True)
+    _check_installed(folder, profile)
+    # Its exit status is ignored: not every file of a package compiles.
+    subprocess.run(
+        [interpreter.executable, "-I", "-m", "compileall", *_COMPILE_OPTIONS, str(folder)],
+        capture_output=True,
+    )
+    description = {
+        "profile": profile.name,
+        "pins": profile.pins,
+        "python": platform.python_version(),
+        "abi": interpreter.abi,
+    }
+    text = json.dumps(description, indent=1) + "\n"
+    (folder / "profile.json").write_text(text, encoding="utf-8")
 
 
 def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
     """Install wheels by pip, as it is configured on this machine; without it by uv."""
     if importlib.util.find_spec("pip") is not None:
+        shown = "`pip install`"
         command = [sys.executable, "-I", "-m", "pip", "--python", python, "install", *_PIP_OPTIONS]
-    elif (uv := shutil.which("uv")) is not None:
-        command = [uv, "pip", "install", "--python", python]
     else:
-        raise EvaluatorFault(f"there is neither pip nor uv; type `{sys.executable} -m ensurepip`")
-    # A host's own rules for pip (only in a virtual environment, into the user's folder) do not fit a folder of its own.
+        uv = shutil.which("uv")
+        if uv is None:
+            raise EvaluatorFault(
+                f"there is neither pip nor uv; type `{sys.executable} -m ensurepip`"
+            )
+        shown = "`uv pip install`"
+        command = [uv, "pip", "install", "--python", python]
+    command += [*_INSTALL_OPTIONS, "--target", str(folder), *pins]
+    # A host's own rules for pip (only in a virtual environment, into the user's folder) do not fit
+    # a folder of its own.
     environment = {**os.environ, "PIP_REQUIRE_VIRTUALENV": "0", "PIP_USER": "0"}
     environment.pop("PIP_TARGET", None)
-    command += [*_OPTIONS, "--target", str(folder), *pins]
-    shown = "`pip install`" if "--no-input" in command else "`uv pip install`"
     try:
-        ran = subprocess.run(
-            command, capture_output=True, text=True, timeout=_SECONDS, cwd="/", env=environment
+        result = subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_INSTALL_SECONDS,
+            cwd="/",
+            env=environment,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EvaluatorFault(f"{shown} failed: {error}") from None
-    if ran.returncode:
-        said = [line.strip() for line in (ran.stderr or ran.stdout).splitlines() if line.strip()]
-        errors = [line for line in said if line.lower().startswith("error")] or said[-1:]
-        raise EvaluatorFault(f"{shown} failed: {' '.join(errors[:1])[:300] or ran.returncode}")
+    if result.returncode:
+        reason = _find_error(result.stderr or result.stdout) or result.returncode
+        raise EvaluatorFault(f"{shown} failed: {reason}")
 
 
-def _check(folder: Path, profile: PackageProfile) -> None:
-    """Raise EvaluatorFault for a package whose module has another name, or that needs a package which is not pinned."""
+def _find_error(output: str) -> str:
+    """Return the first line of an installer's output that names an error, else its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if line.lower().startswith("error"):
+            return line[:_MOST_SHOWN]
+    return lines[-1][:_MOST_SHOWN] if lines else ""
+
+
+def _check_installed(folder: Path, profile: PackageProfile) -> None:
+    """Raise EvaluatorFault if programs cannot import what a profile says.
+
+    A package's module has another name, or a package needs one that is not pinned.
+    """
     for package in profile.packages:
         module = package.modules[0]
+        # A module may be a folder, a file, or a compiled file with the ABI in its name.
         if not (folder / module).is_dir() and not any(folder.glob(f"{module}.*")):
             raise EvaluatorFault(
-                f"{package.pin} brings no module {module}; name what it brings: imports = [...] (docs/languages.md)"
+                f"{package.pin} brings no module {module}; "
+                "name what it brings: imports = [...] (docs/languages.md)"
             )
     pinned = {package.name for package in profile.packages}
-    for found in importlib.metadata.distributions(path=[str(folder)]):
-        # With a condition it is for other systems, other versions or extras.
-        needed = [
-            normalise(_END_OF_NAME.split(line)[0])
-            for line in found.requires or ()
-            if ";" not in line
-        ]
-        for name in needed:
+    for distribution in importlib.metadata.distributions(path=[str(folder)]):
+        for requirement in distribution.requires or ():
+            if ";" in requirement:
+                continue  # With a condition it is for other systems, other versions or extras.
+            name = normalise(_END_OF_NAME.split(requirement)[0])
             if name not in pinned:
                 raise EvaluatorFault(
-                    f"{found.name} needs {name}, which is not pinned; add a line {name}==VERSION"
+                    f"{distribution.name} needs {name}, which is not pinned; "
+                    f"add a line {name}==VERSION"
                 )
 
 
 _missing: dict[str, str] = {}
-"""Profiles that this process could not install (it tries once): digest -> why, and what to type."""
+"""Profiles that this process could not install: digest -> why, and what to type.
+
+It tries once.
+"""
 _missing_lock = threading.Lock()
+"""Held while packages are looked for or installed."""
 
 
 def provide_packages(profile: PackageProfile) -> ProvidedPackages:
-    """Return a profile's packages, installing them if missing; a failure is logged and in `problem`, not raised."""
+    """Return a profile's packages, installing them if missing.
+
+    A failure is logged and in `problem`, not raised.
+    """
     if not profile.packages:
         return ProvidedPackages(profile, "")
     digest = folder_digest(profile)
+    # One thread installs, the others find the packages.
     with _missing_lock:
-        found = find_folder(profile)
-        if found is None and digest not in _missing:
+        folder = find_folder(profile)
+        if folder is None and digest not in _missing:
             try:
-                found = install_packages(profile)
+                folder = install_packages(profile)
             except EvaluatorFault as fault:
                 _missing[digest] = (
-                    f"the packages of profile {profile.name} are missing for Python {CURRENT_VERSION}: "
-                    "programs that import them stay unscored; type "
+                    f"the packages of profile {profile.name} are missing for Python "
+                    f"{CURRENT_VERSION}: programs that import them stay unscored; type "
                     f"`microcoder packages {profile.path or profile.name}` ({fault})"
                 )
                 _LOG.warning("microcoder: %s", _missing[digest])
-        return (
-            ProvidedPackages(profile, str(found))
-            if found
-            else ProvidedPackages(profile, "", _missing[digest])
-        )
+        if folder is None:
+            return ProvidedPackages(profile, "", _missing[digest])
+        return ProvidedPackages(profile, str(folder))
 
 
 STANDARD = "standard"
 """The default profile."""
 
 _FOLDER = Path(__file__).parent / "profiles"
+"""Folder of the built-in profiles."""
 _PIN = r"^[A-Za-z0-9][A-Za-z0-9._-]*==[A-Za-z0-9][A-Za-z0-9.+!_-]*$"
+"""NAME==VERSION."""
 _IMPORTS = re.compile(r"import|from")
+"""A line that may import something."""
 _IMPORTING_CALLS = ("__import__", "import_module")
+"""Functions that import the module that they are called with."""
 _MOST_PARSED_CHARACTERS = 1 << 16
 """Longest source that is parsed: a tree takes a hundred times the source's own memory."""
 
@@ -313,9 +293,11 @@ class PackageProfile(Record):
     @cached_property
     def pins(self) -> tuple[str, ...]:
         """Every NAME==VERSION, sorted."""
-        return tuple(
-            sorted(f"{package.name}=={package.pin.partition('==')[2]}" for package in self.packages)
-        )
+        pins = []
+        for package in self.packages:
+            version = package.pin.partition("==")[2]
+            pins.append(f"{package.name}=={version}")
+        return tuple(sorted(pins))
 
     @cached_property
     def digest(self) -> str:
@@ -329,48 +311,60 @@ class PackageProfile(Record):
 
     def preload_for(self, code: str) -> tuple[str, ...]:
         """Return the modules to preload for a program, those of packages that its source names."""
-        wanted = {
-            name: None
-            for package in self.packages
-            if package.preload and any(_find_word(module, code) for module in package.modules)
-            for name in package.preload
-        }
-        return tuple(wanted)
+        modules: dict[str, None] = {}  # a set in order
+        for package in self.packages:
+            if package.preload and _has_word(package.modules, code):
+                modules |= dict.fromkeys(package.preload)
+        return tuple(modules)
 
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
         """Return the first package that a program imports, or None.
 
-        A source that is long, or that this Python cannot parse, imports what its lines with `import` or `from` name.
+        A source that is long, or that this Python cannot parse, imports what its lines with
+        `import` or `from` name.
 
         Args:
             code: the program's source.
-            is_function: it also uses the names of a package's `prelude`, which it finds without an import.
+            is_function: it also uses the names of a package's `prelude`, which it finds without an
+                import.
         """
-        words = [word for one in self.packages for word in (*one.modules, *one.prelude)]
-        if not any(word in code for word in words):
+        if not self._is_named_in(code):
             return None
         tree = try_parse(code) if len(code) <= _MOST_PARSED_CHARACTERS else None
         if tree is None:
             return self._find_in_lines(code, is_function=is_function)
-        nodes = list(ast.walk(tree))
-        imported = {name for node in nodes for name in _imports_of(node)}
-        used = {node.id for node in nodes if isinstance(node, ast.Name)}
-        for one in self.packages:
-            if imported & {*one.modules} or (is_function and used & {*one.prelude}):
-                return one
+        imported: set[str] = set()
+        used: set[str] = set()
+        for node in ast.walk(tree):
+            imported.update(_imports_of(node))
+            if isinstance(node, ast.Name):
+                used.add(node.id)
+        for package in self.packages:
+            if not imported.isdisjoint(package.modules):
+                return package
+            if is_function and not used.isdisjoint(package.prelude):
+                return package
         return None
+
+    def _is_named_in(self, code: str) -> bool:
+        """Whether a word of a package stands anywhere in a source: a fast first look."""
+        words: list[str] = []
+        for package in self.packages:
+            words += [*package.modules, *package.prelude]
+        return any(word in code for word in words)
 
     def _find_in_lines(self, code: str, *, is_function: bool) -> Package | None:
         lines = "\n".join(line for line in code.splitlines() if _IMPORTS.search(line))
-        for one in self.packages:
-            is_used = is_function and any(_find_word(name, code) for name in one.prelude)
-            if is_used or any(_find_word(module, lines) for module in one.modules):
-                return one
+        for package in self.packages:
+            if is_function and _has_word(package.prelude, code):
+                return package
+            if _has_word(package.modules, lines):
+                return package
         return None
 
 
 def _imports_of(node: ast.AST) -> Iterator[str]:
-    """Yield the modules, with their parent packages, that a node of a program's tree imports by name."""
+    """Yield the modules that a node of a program's tree imports by name, with their parents."""
     modules: list[str] = []
     match node:
         case ast.Import(names=names):
@@ -389,8 +383,11 @@ def _imports_of(node: ast.AST) -> Iterator[str]:
             yield ".".join(parts[:length])
 
 
-def _find_word(word: str, text: str) -> bool:
-    return word in text and re.search(rf"\b{re.escape(word)}\b", text) is not None
+def _has_word(words: Iterable[str], text: str) -> bool:
+    """Whether one of several words stands in a text by itself."""
+    # Most words are nowhere in it, and that is told faster without an expression.
+    likely = [word for word in words if word in text]
+    return any(re.search(rf"\b{re.escape(word)}\b", text) for word in likely)
 
 
 def _read(path: Path) -> PackageProfile:
@@ -402,23 +399,35 @@ PROFILES: Mapping[str, PackageProfile] = MappingProxyType(
 )
 """The built-in profiles by name."""
 
-_KNOWN = {package.name: package for profile in PROFILES.values() for package in profile.packages}
+
+def _list_known() -> dict[str, Package]:
+    known: dict[str, Package] = {}
+    for profile in PROFILES.values():
+        known |= {package.name: package for package in profile.packages}
+    return known
+
+
+_KNOWN = _list_known()
+"""The packages of all built-in profiles, by name."""
 
 
 def load_profile(name: str) -> PackageProfile:
     """Return a profile by name, or the user's own by the path of its file; raises ConfigError.
 
-    A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as `pip freeze` writes.
+    A `.toml` file is as those in `profiles/`; a `.txt` file has one NAME==VERSION a line, as
+    `pip freeze` writes.
     """
     if name in PROFILES:
         return PROFILES[name]
     path = Path(name)
     if path.suffix not in (".toml", ".txt"):
         raise ConfigError(
-            f"packages = {name!r}; use one of {', '.join(PROFILES)}, or the path of a file of pins (.txt or .toml)"
+            f"packages = {name!r}; use one of {', '.join(PROFILES)}, "
+            "or the path of a file of pins (.txt or .toml)"
         )
+    read = _read if path.suffix == ".toml" else _read_requirements
     try:
-        profile = _read(path) if path.suffix == ".toml" else _read_requirements(path)
+        profile = read(path)
     except OSError as error:
         raise ConfigError(f"packages = {name!r} cannot be read ({error}); check the path") from None
     except ValidationError as error:
@@ -431,28 +440,29 @@ def load_profile(name: str) -> PackageProfile:
         raise ConfigError(
             f"packages = {name!r} cannot be read ({error}); see docs/languages.md"
         ) from None
-    twice = {
-        package.name
-        for package in profile.packages
-        if [p.name for p in profile.packages].count(package.name) > 1
-    }
-    if twice:
+    names = [package.name for package in profile.packages]
+    repeated = sorted({name for name in names if names.count(name) > 1})
+    if repeated:
         raise ConfigError(
-            f"packages = {name!r} pins {', '.join(sorted(twice))} twice; keep one line of each"
+            f"packages = {name!r} pins {', '.join(repeated)} twice; keep one line of each"
         )
     return profile.model_copy(update={"path": name})
 
 
 def _read_requirements(path: Path) -> PackageProfile:
-    lines = (
-        line.partition("#")[0].strip() for line in path.read_text(encoding="utf-8").splitlines()
-    )
-    packages = [Package(pin=re.sub(r"\s*==\s*", "==", line)) for line in lines if line]
-    known = [
-        _KNOWN[one.name].model_copy(update={"pin": one.pin}) if one.name in _KNOWN else one
-        for one in packages
-    ]
-    return PackageProfile(name=path.stem, packages=tuple(known))
+    """Return the profile of a file with one NAME==VERSION a line."""
+    packages = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        requirement = line.partition("#")[0].strip()
+        if not requirement:
+            continue
+        package = Package(pin=re.sub(r"\s*==\s*", "==", requirement))
+        known = _KNOWN.get(package.name)
+        if known is not None:
+            # What programs import, and what they use without an import, is as we know it.
+            package = known.model_copy(update={"pin": package.pin})
+        packages.append(package)
+    return PackageProfile(name=path.stem, packages=tuple(packages))
 
 
 @dataclass(frozen=True, slots=True)
@@ -471,23 +481,25 @@ class JudgingEnvironment:
 
     @property
     def identity(self) -> str:
-        """One line that identifies the environment in files: Python, packages, the user's own languages."""
+        """One line that identifies the environment in files.
+
+        It names Python, the packages and the user's own languages.
+        """
         own = "".join(f", {name} {digest}" for name, digest in self.languages.items())
         return f"Python {self.python}, packages {self.profile.label}{own}"
 
     def as_record(self) -> dict[str, Any]:
         """Return the fields as plain values, for JSON files."""
-        return {
-            "python": self.python,
-            "call_stack": self.call_stack,
-            **({"languages": dict(self.languages)} if self.languages else {}),
-            "packages": {
-                "profile": self.profile.name,
-                "digest": self.profile.digest,
-                "pins": list(self.profile.pins),
-                "missing": self.missing,
-            },
+        record: dict[str, Any] = {"python": self.python, "call_stack": self.call_stack}
+        if self.languages:
+            record["languages"] = dict(self.languages)
+        record["packages"] = {
+            "profile": self.profile.name,
+            "digest": self.profile.digest,
+            "pins": list(self.profile.pins),
+            "missing": self.missing,
         }
+        return record
 
 
 def digest_languages() -> dict[str, str]:
@@ -496,7 +508,10 @@ def digest_languages() -> dict[str, str]:
 
 
 def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
-    """Return what verdicts on these problems depend on, by name: versions of Python and packages, own languages."""
-    asked = {language_of(problem).name for problem in problems}
-    own = {name: digest for name, digest in digest_languages().items() if name in asked}
+    """Return what verdicts on these problems depend on, by name.
+
+    That is the versions of Python and packages, and the user's own languages.
+    """
+    used = {language_of(problem).name for problem in problems}
+    own = {name: digest for name, digest in digest_languages().items() if name in used}
     return {"Python": platform.python_version(), "packages": profile.label, **own}

@@ -1,12 +1,15 @@
-"""Checker programs, which compare for problems with many right answers; they run in the sandbox, as any program does.
+"""Checker programs, which compare for problems with many right answers.
+
+They run in the sandbox, as any program does.
 
 | protocol  | called with                       | stdin      | right | wrong | anything else     |
 |-----------|-----------------------------------|------------|-------|-------|-------------------|
 | `testlib` | input output answer               | empty      | 0     | 1, 2  | the checker broke |
 | `kattis`  | input answer feedback/ arguments  | the output | 42    | 43    | the checker broke |
 
-A checker that broke is run on the problem's own answer in place of the output. If it decides about that, it works, and
-the output that broke it is wrong; if it breaks there, too, the program gets no verdict.
+A checker that broke is run on the problem's own answer in place of the output. If it decides about
+that, it works, and the output that broke it is wrong. If it breaks there, too, the program gets no
+verdict.
 """
 
 import signal
@@ -29,18 +32,28 @@ from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Loaded, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, WALL_EXPIRED
+from microcoder.judge.sandbox.protocol import Expiry
 
-_UNCAUGHT, _UNCAUGHT_CODE = "Traceback (most recent call last)", 1
-"""How Python ends after an exception, which must not read as "wrong"."""
+_UNCAUGHT = "Traceback (most recent call last)"
+"""What Python says after an exception, which must not read as "wrong"."""
+_UNCAUGHT_CODE = 1
+"""Exit code of Python after an exception."""
 _RIGHT = {"testlib": (0,), "kattis": (42,)}
+"""Exit codes by which a checker accepts."""
 _WRONG = {"testlib": (1, 2), "kattis": (43,)}
-
+"""Exit codes by which it refuses."""
+_MOST_WORDS = 150
+"""Characters of a broken checker's last words that are kept."""
 
 _AS_PRINTED = {
-    **{"language": "python", "language_version": "", "dialect": "plain"},
-    **dict.fromkeys(("fn_name", "call", "harness")),
-    **{"time_limit_seconds": CHECKER_SECONDS, "memory_limit_mib": CHECKER_MIB},
+    "language": "python",
+    "language_version": "",
+    "dialect": "plain",
+    "fn_name": None,
+    "call": None,
+    "harness": None,
+    "time_limit_seconds": CHECKER_SECONDS,
+    "memory_limit_mib": CHECKER_MIB,
 }
 """Fields that turn a problem into one whose answers a Python program prints."""
 
@@ -53,35 +66,54 @@ class CheckerProgram:
     run: Callable[[TestTask], Run]
     """Runs a task of the checker, within the limits of checkers."""
 
-    def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
-        """Judge a test; if the checker breaks on the output and on the problem's own answer, there is no verdict.
+    def judge(
+        self,
+        run: Run,
+        prepared: PreparedProblem,
+        test: PreparedTest,
+    ) -> TestResult:
+        """Judge a test.
 
-        Otherwise a program could avoid a rejection by an output that crashes the checker.
+        If the checker breaks on the output and on the problem's own answer, there is no verdict. An
+        output that breaks a checker which works is wrong: otherwise a program could avoid a
+        rejection by crashing the checker.
         """
         value = prepared.value_of(run, test)
         if isinstance(value, TestResult):
             return value
-        output = run.stdout if prepared.problem.fn_name is None else write_json(value).encode()
-        found = self._ask(prepared.problem.checker, test, output)
-        if isinstance(found, Comparison):
-            return verdicts.compared(run, found)
+        output = run.stdout
+        if prepared.problem.fn_name is not None:
+            output = write_json(value).encode()
+        checker = prepared.problem.checker
+        decision = self._ask(checker, test, output)
+        if isinstance(decision, Comparison):
+            return verdicts.compared(run, decision)
         works = prepared.checker_works
+        # Asked once for each test: answer and checker are the same for all programs.
         if id(test) not in works:
-            works[id(test)] = isinstance(self._ask(prepared.problem.checker, test), Comparison)
+            answer = _answer_of(test)
+            works[id(test)] = isinstance(self._ask(checker, test, answer), Comparison)
+        # A checker that works on the right answer was broken by this output.
         if works[id(test)]:
-            detail = f"the checker crashed on this output: it {found}"
+            detail = f"the checker crashed on this output: it {decision}"
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, detail, CHECKER_CRASHED)
-        return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{found}")
+        return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}{decision}")
 
     def _ask(
-        self, checker: Checker, test: PreparedTest, output: bytes | None = None
+        self,
+        checker: Checker,
+        test: PreparedTest,
+        output: bytes,
     ) -> Comparison | str:
-        """Return the checker's decision on an output, by default the problem's answer; or as text how it broke."""
-        answer = str(test.expected).encode("utf-8", "surrogatepass")
-        given = answer if output is None else output
-        stdin, files = b"", {"input": test.stdin, "output": given, "answer": answer}
+        """Return the checker's decision on an output, or as text how it broke."""
+        answer = _answer_of(test)
+        files: dict[str, bytes | None]
         if checker.protocol == "kattis":
-            stdin, files = given, {"input": test.stdin, "answer": answer, "feedback/": None}
+            stdin = output
+            files = {"input": test.stdin, "answer": answer, "feedback/": None}
+        else:
+            stdin = b""
+            files = {"input": test.stdin, "output": output, "answer": answer}
         # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
         task = self.loaded.task(
             stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0
@@ -89,24 +121,38 @@ class CheckerProgram:
         return _read(checker, self.run(task), self.loaded.rejection())
 
 
-def _read(checker: Checker, run: Run, rejection: str | None) -> Comparison | str:
-    """Return a checker's decision, or as text how it failed: not compiled, crashed, late, or another exit code."""
+def _answer_of(test: PreparedTest) -> bytes:
+    """Return a test's expected output as text."""
+    return str(test.expected).encode("utf-8", "surrogatepass")
+
+
+def _read(
+    checker: Checker,
+    run: Run,
+    rejection: str | None,
+) -> Comparison | str:
+    """Return a checker's decision, or as text how it failed.
+
+    It was not compiled, crashed, took too long, or ended with another exit code.
+    """
     if rejection is not None:
         return f"does not compile: {rejection}"
     ended = run.result
-    said = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
+    words = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
     is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
-    if ended.expired in (CPU_EXPIRED, WALL_EXPIRED) or ended.signal == signal.SIGXCPU:
+    # Before the exit code: a checker that was stopped has none of its own.
+    if ended.expired in (Expiry.CPU, Expiry.WALL) or ended.signal == signal.SIGXCPU:
         why = "it took too long"
     elif ended.signal:
         why = f"killed by {verdicts.signal_name(ended.signal)}"
     elif ended.exit_code in _RIGHT[checker.protocol]:
         return Comparison(True, "program", "")
     elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
-        return Comparison(False, "", f"the checker refused it{f': {said}' if said else ''}")
+        reason = f": {words}" if words else ""
+        return Comparison(False, "", f"the checker refused it{reason}")
     else:
         why = f"exit code {ended.exit_code}"
-    return f"failed ({why}): {said[-150:]}"
+    return f"failed ({why}): {words[-_MOST_WORDS:]}"
 
 
 def judge_answers(
@@ -114,7 +160,8 @@ def judge_answers(
 ) -> Verdict:
     """Judge a problem's own answers by its checker program, on all tests.
 
-    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker program: accepted.
+    A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker
+    program: accepted.
 
     Args:
         judge: such as `Judge.judge`.
@@ -124,13 +171,15 @@ def judge_answers(
         DataError: the checker cannot be run.
         EvaluatorFault: there is no compiler for it, or the judge is closed.
     """
+    # Any other comparison accepts the expected output by its definition.
     if problem.checker.type != "program":
         return Verdict(Outcome.ACCEPTED, (), 0)
-    answers = [test.output.encode("utf-8", "surrogatepass") for test in problem.tests]
-    programs = [Program(f"import sys\nsys.stdout.buffer.write({answer!r})") for answer in answers]
-    problems = [
-        problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}) for test in problem.tests
-    ]
-    return verdicts.conclude(
-        [verdict.tests[0] for verdict in judge(programs, problems)], len(problems)
-    )
+    programs: list[Program] = []
+    problems: list[Problem] = []
+    for test in problem.tests:
+        answer = test.output.encode("utf-8", "surrogatepass")
+        programs.append(Program(f"import sys\nsys.stdout.buffer.write({answer!r})"))
+        # A problem a test: the program knows one answer only.
+        problems.append(problem.model_copy(update=_AS_PRINTED | {"tests": (test,)}))
+    results = [verdict.tests[0] for verdict in judge(programs, problems)]
+    return verdicts.conclude(results, len(problems))

@@ -12,24 +12,29 @@ class Statistics:
     retries: int = 0
     """Tests that were run again because the sandbox failed."""
     reruns: int = 0
-    """Tests that were run again, because they ended close to their time limit, or beyond it on a busy machine."""
+    """Tests that were run again, because they ended close to their time limit, or beyond it on a
+    busy machine."""
     extended: int = 0
-    """Times that a test at its wall limit was given longer, because it had waited for a processor."""
+    """Times that a test at its wall limit was given longer, because it had waited for a
+    processor."""
     blind: int = 0
-    """Tests that were given three times their wall limit, because the kernel does not say how long they waited."""
+    """Tests that were given three times their wall limit, because the kernel does not say how long
+    they waited."""
     shared: int = 0
     """Tests that were accepted in a process shared with others."""
     differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were. There should be none, but of programs
-    whose output is luck: please report others."""
+    """Tests that were not accepted in a process that they shared, and then were. There should be
+    none, but of programs whose output is luck: please report others."""
     anew: int = 0
-    """Programs judged anew, twice, with one process per test, since a test that was repeated ended otherwise."""
+    """Programs judged anew, twice, with one process per test, since a test that was repeated ended
+    otherwise."""
     probed: int = 0
     """Accepted programs of which, as a sample, some tests were run again."""
     unrepeated: int = 0
     """Probed programs that were not accepted again: luck, or a bug of ours."""
     missing_packages: int = 0
-    """Programs that stayed unscored because they import a promised package that is not installed here."""
+    """Programs that stayed unscored because they import a promised package that is not installed
+    here."""
     judged: int = 0
     """Programs that were judged, those answered from the cache not included."""
     from_cache: int = 0
@@ -37,10 +42,12 @@ class Statistics:
     faults: int = 0
     """Programs that stayed unscored because the sandbox failed."""
     checker_crashes: int = 0
-    """Programs that are wrong because their output broke a checker which works on the problem's own answer."""
+    """Programs that are wrong because their output broke a checker which works on the problem's own
+    answer."""
 
 
-# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a millisecond.
+# Each verdict of a judge's process brings the sum over its sessions: `astuple` would take a
+# millisecond.
 _values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(
     *(field.name for field in fields(Statistics))
 )
@@ -48,7 +55,9 @@ _values_of: Callable[[Statistics], tuple[int, ...]] = attrgetter(
 
 def sum_counts(counts: Iterable[Statistics]) -> Statistics:
     """Return the sum of counts, field by field."""
-    return Statistics(*(sum(values) for values in zip(*map(_values_of, counts), strict=True)))
+    columns = zip(*map(_values_of, counts), strict=True)
+    totals = (sum(column) for column in columns)
+    return Statistics(*totals)
 
 
 @dataclass(slots=True)

@@ -22,6 +22,7 @@ from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FI
 MAX_FILES = 10
 """Most files and folders of one run."""
 _MAX_NAME_BYTES = 200
+"""Longest path of a file in a program's folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,18 +38,19 @@ class Invocation:
     cpu_seconds: float = 10.0
     """CPU limit; multiplied on a machine slower than the reference, like any time limit."""
     wall_seconds: float | None = None
-    """Wall-time limit, multiplied as the CPU limit is; by default three times that limit and a second."""
+    """Wall-time limit, multiplied as the CPU limit is; by default three times that limit and a
+    second."""
     memory_limit_mib: int = 512
     spare_memory_mib: int = SPARE_MEMORY_MIB
-    """Address space beyond the limit. Use of more memory than the limit is noticed only when the program has ended;
-    until then it may use both together."""
+    """Address space beyond the limit. Use of more memory than the limit is noticed only when the
+    program has ended; until then it may use both together."""
 
     def check(self) -> None:
         """Check that the run is possible.
 
         Raises:
-            DataError: there is no code, an unknown language, a limit or an argument out of bounds, or a file that
-                cannot be laid out; which and why.
+            DataError: there is no code, an unknown language, a limit or an argument out of bounds,
+                or a file that cannot be laid out; which and why.
             EvaluatorFault: there is no compiler for the language.
         """
         language = find_language(self.program.language)
@@ -56,6 +58,7 @@ class Invocation:
             raise DataError("there is no code to run")
         if language.find_problem():
             raise EvaluatorFault(language.find_problem())
+        # No run may take longer on the clock than the longest one by its CPU time.
         longest = longest_wall_seconds(MAX_SECONDS)
         if not 0 < self.cpu_seconds <= MAX_SECONDS:
             raise DataError(
@@ -63,7 +66,8 @@ class Invocation:
             )
         if self.wall_seconds is not None and not 0 < self.wall_seconds <= longest:
             raise DataError(
-                f"a wall time limit of {self.wall_seconds:g} s; use more than 0, at most {longest:g}"
+                f"a wall time limit of {self.wall_seconds:g} s; "
+                f"use more than 0, at most {longest:g}"
             )
         if not 1 <= self.memory_limit_mib <= MOST_MEMORY_MIB:
             raise DataError(
@@ -73,19 +77,17 @@ class Invocation:
         check_layout(self.files)
 
     def limits(self, time_scale: float) -> Limits:
-        """Return the run's limits on this machine, whose time limits are multiplied by `time_scale`."""
+        """Return the run's limits here; its time limits are multiplied by `time_scale`."""
         language = find_language(self.program.language)
+        # Starting the language's runtime is not the program's own work.
         cpu_seconds = (self.cpu_seconds + language.startup_seconds) * time_scale
-        memory_mib, spare_mib = (
-            self.memory_limit_mib + language.startup_memory_mib,
-            self.spare_memory_mib,
+        memory_mib = self.memory_limit_mib + language.startup_memory_mib
+        limits = limits_for(
+            cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=self.spare_memory_mib
         )
-        limits = limits_for(cpu_seconds, memory_mib, OUTPUT_MIB, spare_memory_mib=spare_mib)
-        return (
-            limits
-            if self.wall_seconds is None
-            else replace(limits, wall_seconds=self.wall_seconds * time_scale)
-        )
+        if self.wall_seconds is None:
+            return limits
+        return replace(limits, wall_seconds=self.wall_seconds * time_scale)
 
 
 def longest_wall_seconds(cpu_seconds: float) -> float:
@@ -97,32 +99,40 @@ def check_layout(files: Mapping[str, bytes]) -> None:
     """Raise DataError if files cannot be written into one folder."""
     folders: set[str] = set()
     for name, content in files.items():
-        shown, parts, encoded = (
-            f"file name {name[:100]!r}",
-            name.split("/"),
-            name.encode("utf-8", "ignore"),
-        )
-        is_plain = (
-            encoded.decode() == name
-            and "\0" not in name
-            and not any(part in ("", ".", "..") for part in parts)
-        )
-        if not is_plain or len(encoded) > _MAX_NAME_BYTES:
-            limit = f"of at most {_MAX_NAME_BYTES} bytes"
+        shown = f"file name {name[:100]!r}"
+        if not _is_plain_path(name):
             raise DataError(
-                f"{shown}: use a plain relative path in UTF-8 {limit}, such as data/input.txt"
+                f"{shown}: use a plain relative path in UTF-8 of at most {_MAX_NAME_BYTES} bytes, "
+                "such as data/input.txt"
             )
         if not isinstance(content, bytes):
             raise DataError(
                 f"{shown}: a file needs content, as bytes; its folders are made with it"
             )
+        parts = name.split("/")
+        # Folders that a path needs are made with the file, and count.
         folders.update("/".join(parts[:depth]) for depth in range(1, len(parts)))
-    if twice := folders & files.keys():
+    twice = folders & files.keys()
+    if twice:
         raise DataError(
-            f"file name {min(twice)[:100]!r}: duplicate name; use each name once, for a file or a folder"
+            f"file name {min(twice)[:100]!r}: duplicate name; "
+            "use each name once, for a file or a folder"
         )
     if len(files) + len(folders) > MAX_FILES:
         raise DataError(f"{len(files) + len(folders)} files and folders; use at most {MAX_FILES}")
+
+
+def _is_plain_path(name: str) -> bool:
+    """Whether a name is a relative path in UTF-8 that leads into no other folder."""
+    encoded = name.encode("utf-8", "ignore")
+    # Lone surrogates are lost on the way.
+    if encoded.decode() != name or len(encoded) > _MAX_NAME_BYTES or "\0" in name:
+        return False
+    return not any(part in ("", ".", "..") for part in name.split("/"))
+
+
+def _show_output(output: bytes) -> str:
+    return output.decode("utf-8", "replace")
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +143,7 @@ class Execution:
     """Why it failed; None if it ended with exit code 0 within its limits."""
     detail: str
     """One line for a human."""
-    stdout: Annotated[
-        bytes, PlainSerializer(lambda output: output.decode("utf-8", "replace"), str)
-    ] = b""
+    stdout: Annotated[bytes, PlainSerializer(_show_output, str)] = b""
     """The program's stdout; as text in JSON."""
     stderr: str = ""
     """The end of the program's stderr."""
@@ -165,43 +173,52 @@ def _not_built(message: str, isolation: str) -> Execution:
     )
 
 
-def run_invocation(session: Session, invocation: Invocation, time_scale: float) -> Execution:
-    """Run a program once and return what it did; a broken sandbox is a `SANDBOX_FAULT`, not an exception."""
-    code, sandboxes = str(invocation.program.code), session.sandboxes
+def run_invocation(
+    session: Session,
+    invocation: Invocation,
+    time_scale: float,
+) -> Execution:
+    """Run a program once and return what it did.
+
+    A broken sandbox is a `SANDBOX_FAULT`, not an exception.
+    """
+    code = str(invocation.program.code)
+    language = find_language(invocation.program.language)
+    sandboxes = session.sandboxes
     limits = invocation.limits(time_scale)
     try:
         with contextlib.ExitStack() as opened:
-            language = find_language(invocation.program.language)
             loaded = session.load(opened, language, code, invocation.memory_limit_mib)
             if isinstance(loaded, str):
                 return _not_built(loaded, sandboxes.level)
-            files = dict(invocation.files)
-            taken = {name.partition("/")[0] for name in files}
-            if NAMES_INPUT.search(code) and STDIN_FILE not in taken:
-                files[STDIN_FILE] = invocation.stdin
-            writes_by_name = bool(NAMES_OUTPUT.search(code)) and taken.isdisjoint(
-                (STDOUT_FILE, STDERR_FILE)
-            )
+            files = _list_files(invocation, code)
+            writes_by_name = _writes_by_name(invocation, code)
             task = loaded.task(
                 invocation.stdin,
                 arguments=invocation.arguments,
                 files=files,
                 has_named_streams=writes_by_name,
             )
-            kind = session.kind_of(language, code, is_large=bool(files) or writes_by_name)
+            kind = session.kind_of(
+                language,
+                code,
+                is_large=bool(files) or writes_by_name,
+            )
             run = sandboxes.run_once(kind, task, limits)
+            # Python programs are compiled in their own process, so this is known only now.
             rejection = loaded.rejection()
     except (EvaluatorFault, OSError) as error:
         return fault(str(error))
     if rejection is not None:
         return _not_built(rejection, sandboxes.level)
     memory_mib = invocation.memory_limit_mib + language.startup_memory_mib
-    failure, detail = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory) or (
-        None,
-        "",
-    )
+    outcome = None
+    detail = ""
+    failure = verdicts.find_failure(run, limits, memory_mib, language.out_of_memory)
+    if failure is not None:
+        outcome, detail = failure
     return Execution(
-        failure=failure,
+        failure=outcome,
         detail=detail,
         stdout=run.stdout[: limits.output_bytes],
         stderr=run.stderr,
@@ -212,3 +229,23 @@ def run_invocation(session: Session, invocation: Invocation, time_scale: float) 
         memory_mib=round(run.result.memory_kib / 1024, 3),
         isolation=sandboxes.level,
     )
+
+
+def _list_files(invocation: Invocation, code: str) -> dict[str, bytes]:
+    """Return the files of a run, stdin among them if the program may open it by name."""
+    files = dict(invocation.files)
+    # The run's own file of that name goes before the stream.
+    if NAMES_INPUT.search(code) and STDIN_FILE not in _names_taken(invocation):
+        files[STDIN_FILE] = invocation.stdin
+    return files
+
+
+def _writes_by_name(invocation: Invocation, code: str) -> bool:
+    """Whether a program may open stdout or stderr by name, and no file of the run is in the way."""
+    is_free = _names_taken(invocation).isdisjoint((STDOUT_FILE, STDERR_FILE))
+    return bool(NAMES_OUTPUT.search(code)) and is_free
+
+
+def _names_taken(invocation: Invocation) -> set[str]:
+    """Return the names in the program's folder that files of the run and their folders have."""
+    return {name.partition("/")[0] for name in invocation.files}

@@ -1,25 +1,28 @@
 """Judging one program at a time: its tests in order, the stop rules, its checker.
 
-A program gets no second try. A test is run again if its run is inconclusive: it failed in a process that it shared,
-ended close to its time limit, was killed from outside. A program that guesses must not gain by that, so `Tries` has all
-runs that do not count, and two rules hold:
+A program gets no second attempt. A test is run again if its run is inconclusive: it failed in a
+process that it shared, ended close to its time limit, or was killed from outside. A program that
+guesses must not gain by that. So `Attempts` has all runs that do not count, and two rules hold:
 
 - A run that is only timed again keeps its output (`timing`).
-- If a test failed and then was accepted, in a way that the program could have caused, the program is judged anew,
-  twice, with one process per test and without any repeats, and passes the tests that it passes both times. A program
-  whose runs are all alike loses nothing but time.
+- A test may fail and then be accepted, in a way that the program could have caused. Then the
+  program is judged again, twice, with one process per test and without any repeats. It passes the
+  tests that it passes both times. A program whose runs are all alike loses nothing but time.
 
-One failure in a shared process is excused: the test ran out of the CPU time that later tests share, which is less than
-a test's own, and then was accepted after taking at least as much. A program gains nothing by wasting that time twice.
-What earlier tests of the process had used is not known, so the lost one counts as having had all of the shared time.
+One failure in a shared process is excused. The test ran out of the CPU time that later tests share,
+which is less than a test's own, and then was accepted after taking at least as much. A program
+gains nothing by wasting that time twice. What earlier tests of the process had used is not known,
+so the discarded run counts as having had all of the shared time.
 
-A run that is cut off because neighbours slow it has left no output, so its repetition is another try. It is excused
-only if it takes at least what the first was cut off at; a quicker one, usual once the other load ended, is doubted.
-The runs anew neither lose nor gain by neighbours: each has limits raised by the largest slowdown from the start, and
-one that ends beyond its limit is timed again, alone, and keeps its output.
+A run that is cut off because neighbours slow it has left no output, so its repetition is another
+attempt. It is excused only if it takes at least what the first was cut off at. A quicker one, usual
+once the other load ended, is doubted. The two runs that then decide neither lose nor gain by
+neighbours. Each has limits raised by the largest slowdown from the start, and one that ends beyond
+its limit is timed again, alone, and keeps its output.
 
-A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the disk), so a test
-that is accepted after that is doubted too. The runs anew are not repeated where the disk is full.
+A sandbox that dies may have been killed by its program where isolation is degraded (it can fill the
+disk), so a test that is accepted after that is doubted too. The two runs that then decide are not
+repeated where the disk is full.
 """
 
 from __future__ import annotations
@@ -30,7 +33,7 @@ import logging
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -40,11 +43,11 @@ from microcoder.judge.core.types import (
     Program,
     Repeat,
     TestResult,
-    UncountedRun,
     Verdict,
 )
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.run import verdicts
+from microcoder.judge.run.attempts import Attempts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.explanations import add_packages
@@ -52,7 +55,7 @@ from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.screen import find_syntax_error, screen
-from microcoder.judge.run.sharing import Loss, Together, choose_together
+from microcoder.judge.run.sharing import DiscardedRun, JudgedBatch, choose_batch
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
@@ -65,110 +68,63 @@ _LIMITS = (
     Outcome.PROCESS_LIMIT,
     Outcome.SANDBOX_FAULT,
 )
+"""Outcomes after which the stop rule `first_limit` skips the remaining tests."""
 NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
+"""Programs that may open their stdin by name (`/dev/stdin`, `/proc/self/fd/0`).
+
+A private root has no `/proc`, so streams in anonymous memory have no name there. Such a program is
+given a copy of its input as a file.
+"""
 NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
-"""Programs that may open their standard streams by name (`/dev/stdin`, `/proc/self/fd/0`). A private root has no
-`/proc`, so streams in anonymous memory have no name there: such a program is given a copy of its input as a file, and
-files in the place of its output streams."""
-_PROBED_SHARE, _PROBED_TESTS = 0.01, 4
+"""Programs that may open their stdout or stderr by name: they are given files for these streams."""
+_PROBED_SHARE = 0.01
+"""Share of accepted programs of which some tests are run again."""
+_PROBED_TESTS = 4
+"""Tests of such a program that are run again."""
 _MOST_LOGGED = 10
-"""Programs that a worker logs, since a test ended otherwise when repeated: a policy that guesses makes thousands."""
+"""Programs that a worker logs since a repeated test ended otherwise: a guessing policy makes
+thousands."""
 _LOG = logging.getLogger(__name__)
-_ANEW = (
-    "microcoder: a program is judged anew, a process a test, twice, since %s; unless its output is luck, please report "
-    "it, and judge with batch_tests = false: %r"
+_REJUDGED = (
+    "microcoder: a program is judged anew, a process a test, twice, since %s; unless its output "
+    "is luck, please report it, and judge with batch_tests = false: %r"
 )
+"""Message of the log: why, and the beginning of the program."""
 
 
 class Abandoned(Exception):
     """No caller waits for this verdict any more."""
 
 
-@dataclass(slots=True)
-class Tries:
-    """A program's results of tests, in order, and its runs that do not count."""
-
-    results: list[TestResult] = field(default_factory=list)
-    """The runs that count."""
-    uncounted: list[UncountedRun] = field(default_factory=list)
-    """The runs that do not count."""
-    is_doubtful: bool = False
-    """Whether a test failed and was then accepted, in a way that the program could have caused."""
-    is_shared: bool = False
-    """Whether tests that count shared a process."""
-    is_apart: bool = False
-    """Whether the program changed the library: each further test has a process of its own."""
-    losses: dict[int, Loss] = field(default_factory=dict)
-    """Number of a test that is to be run again -> why its earlier run does not count."""
-
-    @property
-    def next_test(self) -> int:
-        """Number of the next test, from 1."""
-        return len(self.results) + 1
-
-    @property
-    def is_accepted(self) -> bool:
-        """Whether every test so far was accepted."""
-        return all(result.verdict is Outcome.ACCEPTED for result in self.results)
-
-    def uncount(self, test: int, reason: Repeat) -> None:
-        """Note a run that does not count, of the test with this number."""
-        self.uncounted.append(UncountedRun(test, reason))
-
-    def lose(self, loss: Loss, test: int | None = None) -> None:
-        """Note a run that does not count and is repeated, of the test with this number, by default the next one."""
-        test = test or self.next_test
-        self.uncount(test, loss.reason)
-        if test not in self.losses or self.losses[test].cpu_seconds < loss.cpu_seconds:
-            self.losses[test] = loss
-
-    def add(self, result: TestResult) -> None:
-        """Add the next test's result; doubtful if accepted in less CPU time than its lost run (`Loss`) calls for."""
-        loss = self.losses.pop(self.next_test, None)
-        if (
-            loss is not None
-            and result.verdict is Outcome.ACCEPTED
-            and result.cpu_seconds < loss.cpu_seconds
-        ):
-            self.is_doubtful = True
-        self.results.append(result)
-
-    def replaced_by(self, first: Tries, second: Tries | None) -> Tries:
-        """Return the result of a program that was judged anew; the second time is None if the first one decides.
-
-        A test counts as the worse of its two runs.
-        """
-        of_second = first.results if second is None else second.results
-        pairs = zip(first.results, of_second, strict=False)
-        results = [one if one.verdict is not Outcome.ACCEPTED else other for one, other in pairs]
-        uncounted = [*self.uncounted, *_anew(len(self.results)), *first.uncounted]
-        if second is not None:
-            uncounted += [*_anew(len(results)), *second.uncounted]
-        return Tries(results, uncounted)
-
-
-def _anew(num_tests: int) -> Iterable[UncountedRun]:
-    return (UncountedRun(number, Repeat.JUDGED_ANEW) for number in range(1, num_tests + 1))
-
-
 def _choose_probed(
     code: str, tests: Sequence[PreparedTest], *, may_tell: bool, is_shared: bool
 ) -> list[int]:
-    """Return the indices of the tests that an accepted program is run on again, each alone; for 1 % of programs some.
+    """Return the indices of the tests that an accepted program is run on again, each alone.
 
-    A program that `may_tell` its first test from the others, by addresses in memory, always has the first and, if tests
-    shared a process (`is_shared`), one with another expected output: alone, both look the same to it. The draws are
-    seeded by a digest of the program and its first input only.
+    For 1 % of programs these are some tests. The draws are seeded by a digest of the program and
+    its first input only.
+
+    Args:
+        code: the program.
+        tests: all of its tests.
+        may_tell: whether it could tell its first test from the others, by addresses in memory. Its
+            first test is then among them, if another test expects another output.
+        is_shared: whether its tests shared a process. If it `may_tell`, one of those others is then
+            among them as well: alone, both look the same to it.
     """
     digest = hashlib.sha256(code.encode("utf-8", "surrogatepass") + tests[0].stdin).digest()
-    draw, places = random.Random(digest), set[int]()
+    draw = random.Random(digest)
+    probed = set[int]()
     if int.from_bytes(digest[:4]) < _PROBED_SHARE * (1 << 32):
-        places.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
-    if others := [
-        place for place, test in enumerate(tests) if may_tell and test.expected != tests[0].expected
-    ]:
-        places |= {0, draw.choice(others)} if is_shared else {0}
-    return sorted(places)
+        probed.update(draw.sample(range(len(tests)), min(_PROBED_TESTS, len(tests))))
+    if not may_tell:
+        return sorted(probed)
+    others = [index for index, test in enumerate(tests) if test.expected != tests[0].expected]
+    if others:
+        probed.add(0)
+        if is_shared:
+            probed.add(draw.choice(others))
+    return sorted(probed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,13 +155,19 @@ class _Trial:
 class Session:
     """Judges one program at a time in sandboxes of its own: what one worker of a judge does."""
 
-    def __init__(self, sandboxes: Sandboxes | None = None, builds: Builds | None = None) -> None:
+    def __init__(
+        self,
+        sandboxes: Sandboxes | None = None,
+        builds: Builds | None = None,
+    ) -> None:
         self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
-        self._options, self.record = self.sandboxes.options, self.sandboxes.record
+        self.record = self.sandboxes.record
+        """Counts of the worker."""
+        self._options = self.sandboxes.options
         self._builds = builds or Builds(self._options)
         self.explained: list[tuple[int, str]] = []
-        """Decisions about the time of the latest program's tests, each with the test's number; see `timing`."""
+        """Decisions about the time of the latest program's tests, each with the test's number."""
 
     def open(self) -> Isolation:
         """Start the plain sandbox; return its isolation."""
@@ -221,209 +183,282 @@ class Session:
         total = len(prepared.tests)
         if program.code is None:
             return Verdict(Outcome.NO_CODE, (), total, program.reason)
-        tries, level = Tries(), ""
+        attempts = Attempts()
+        level = ""
+        # Both are about one program.
         self.explained.clear()
         self.sandboxes.has_rerun = False
         try:
             with contextlib.ExitStack() as opened:
                 trial = self._prepare(opened, program.code, prepared)
                 if isinstance(trial, TestResult):
-                    tries.add(trial)
+                    attempts.add(trial)
                 else:
-                    tries = self._judge_program(trial, is_wanted, tries)
+                    attempts = self._judge_program(trial, is_wanted, attempts)
                     level = self.sandboxes.level
         except (EvaluatorFault, OSError) as fault:
-            tries = Tries(
-                [verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))], tries.uncounted
-            )
-        return verdicts.conclude(tries.results, total, isolation=level, uncounted=tries.uncounted)
+            result = verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
+            attempts = Attempts([result], attempts.uncounted)
+        return verdicts.conclude(
+            attempts.results, total, isolation=level, uncounted=attempts.uncounted
+        )
 
     def _prepare(
         self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem
     ) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
-        problem, code = prepared.problem, prepared.submit(answer)
-        checking = None
-        if problem.checker.type == "program":
-            written = find_language(problem.checker.language)
-            checker = self.load(opened, written, str(problem.checker.code), CHECKER_MIB)
-            if isinstance(checker, str):
-                return verdicts.without_run(
-                    Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}was not built: {checker}"
-                )
-            kind = self.kind_of(written, "", is_large=True)
-            checking = CheckerProgram(
-                checker, partial(self.sandboxes.run_once, kind, limits=prepared.checker_limits)
-            )
+        problem = prepared.problem
+        code = prepared.submit(answer)
+        # The checker first: without it no program of the problem can be judged.
+        checking = self._prepare_checker(opened, prepared)
+        if isinstance(checking, TestResult):
+            return checking
         language = language_of(problem)
-        is_function = problem.fn_name is not None
-        memory_mib = problem.memory_limit_mib
         loaded = self.load(
-            opened, language, code, memory_mib, is_function=is_function, answer=answer
+            opened,
+            language,
+            code,
+            problem.memory_limit_mib,
+            is_function=problem.fn_name is not None,
+            answer=answer,
         )
         if isinstance(loaded, str):
             return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
-        # A harness compiles its answer at run time, where it is told from other errors by nobody.
+        # A harness compiles its answer at run time, where nobody tells that error from others.
         if problem.harness is not None and (message := find_syntax_error(answer)):
             return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         # The same parse serves the screen of programs whose tests may share a process.
-        is_screened = (
-            not language.is_built and self._options.batch_tests and len(prepared.tests) > 1
-        )
+        may_share = self._options.batch_tests and len(prepared.tests) > 1
+        is_screened = may_share and not language.is_built
         if is_screened and (message := find_syntax_error(code)):
             return verdicts.without_run(Outcome.COMPILE_ERROR, message)
-        reads_by_name, writes_by_name = (
-            bool(NAMES_INPUT.search(code)),
-            bool(NAMES_OUTPUT.search(code)),
-        )
+        reads_by_name = bool(NAMES_INPUT.search(code))
+        writes_by_name = bool(NAMES_OUTPUT.search(code))
         kind = self.kind_of(language, code, is_large=reads_by_name or writes_by_name)
         return _Trial(code, loaded, kind, prepared, checking, reads_by_name, writes_by_name)
 
-    def _judge_program(self, trial: _Trial, is_wanted: Callable[[], bool], tries: Tries) -> Tries:
-        """Judge a program's tests; after a doubt judge all of them anew, twice, with one process per test."""
-        self._judge_tests(trial, is_wanted, tries)
-        if not tries.is_doubtful and tries.is_accepted:
-            self._probe(trial, tries, is_wanted)
-        if not tries.is_doubtful:
-            return tries
+    def _prepare_checker(
+        self, opened: contextlib.ExitStack, prepared: PreparedProblem
+    ) -> CheckerProgram | TestResult | None:
+        """Return a problem's checker program, None if it has none.
+
+        One that cannot be built is a fault, which is returned instead.
+        """
+        checker = prepared.problem.checker
+        if checker.type != "program":
+            return None
+        language = find_language(checker.language)
+        loaded = self.load(opened, language, str(checker.code), CHECKER_MIB)
+        if isinstance(loaded, str):
+            message = f"{CHECKER_FAULT}was not built: {loaded}"
+            return verdicts.without_run(Outcome.SANDBOX_FAULT, message)
+        kind = self.kind_of(language, "", is_large=True)
+        run = partial(self.sandboxes.run_once, kind, limits=prepared.checker_limits)
+        return CheckerProgram(loaded, run)
+
+    def _judge_program(
+        self, trial: _Trial, is_wanted: Callable[[], bool], attempts: Attempts
+    ) -> Attempts:
+        """Judge a program's tests; after a doubt judge all of them again, twice.
+
+        Then each has a process of its own.
+        """
+        self._judge_tests(trial, is_wanted, attempts)
+        # Only an accepted program is probed: a guess gains nothing by a failure.
+        if not attempts.is_doubtful and attempts.is_accepted:
+            self._probe(trial, attempts, is_wanted)
+        if not attempts.is_doubtful:
+            return attempts
         self.record.anew += 1
-        first = self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
+        first = self._judge_tests(trial, is_wanted, Attempts(), is_only_attempt=True)
+        # The worse of two runs counts, so a second time would change nothing.
         if self._options.stop == "first_failure" and not first.is_accepted:
-            return tries.replaced_by(first, None)
-        return tries.replaced_by(
-            first, self._judge_tests(trial, is_wanted, Tries(), is_only_try=True)
-        )
+            return attempts.replaced_by(first, None)
+        second = self._judge_tests(trial, is_wanted, Attempts(), is_only_attempt=True)
+        return attempts.replaced_by(first, second)
 
     def _judge_tests(
         self,
         trial: _Trial,
         is_wanted: Callable[[], bool],
-        tries: Tries,
+        attempts: Attempts,
         *,
-        is_only_try: bool = False,
-    ) -> Tries:
-        """Add the results of a program's tests to `tries`, in order, until the stop rule or a doubt; return `tries`."""
+        is_only_attempt: bool = False,
+    ) -> Attempts:
+        """Add the results of a program's tests, in order, until the stop rule or a doubt.
+
+        Returns:
+            `attempts`.
+        """
         tests = trial.problem.tests
-        while len(tries.results) < len(tests) and not tries.is_doubtful:
+        while len(attempts.results) < len(tests) and not attempts.is_doubtful:
+            # Between two tests the caller may have left.
             if not is_wanted():
                 raise Abandoned
-            together = () if is_only_try else self._choose_together(trial, tries)
-            if together:
-                self._judge_together(trial, together, tries)
+            batch = () if is_only_attempt else self._choose_batch(trial, attempts)
+            if batch:
+                self._judge_batch(trial, batch, attempts)
             else:
-                run = self._judge_test(trial, tests[len(tries.results)], is_only_try=is_only_try)
-                self._note(run, trial, tries)
-            if tries.results and _stops_after(tries.results[-1], self._options.stop):
+                test = tests[len(attempts.results)]
+                result = self._judge_test(trial, test, is_only_attempt=is_only_attempt)
+                self._note(result, trial, attempts)
+            if attempts.results and _stops_after(attempts.results[-1], self._options.stop):
                 break
-        return tries
+        return attempts
 
-    def _choose_together(self, trial: _Trial, tries: Tries) -> Sequence[PreparedTest]:
-        """Return the next tests if they are to share a process; empty to run the next one by itself."""
-        is_odd = (
-            trial.reads_by_name
-            or trial.writes_by_name
-            or not isinstance(trial.loaded, LoadedProgram)
-        )
-        num_done = len(tries.results)
-        has_failed = num_done > 0 and tries.results[-1].verdict is not Outcome.ACCEPTED
-        if is_odd or has_failed or tries.is_apart or not self._options.batch_tests:
+    def _choose_batch(
+        self,
+        trial: _Trial,
+        attempts: Attempts,
+    ) -> Sequence[PreparedTest]:
+        """Return the next tests if they are to share a process; empty to run the next by itself."""
+        # A program that changed the library could tell later tests by that.
+        if attempts.is_apart or not self._options.batch_tests:
+            return ()
+        # Streams by name are files in the folder of one test; what was built has no module to
+        # share.
+        has_named_streams = trial.reads_by_name or trial.writes_by_name
+        if has_named_streams or not isinstance(trial.loaded, LoadedProgram):
+            return ()
+        num_done = len(attempts.results)
+        # A batch ends at its first test that is not right, and then costs more than it saves.
+        if num_done and attempts.results[-1].verdict is not Outcome.ACCEPTED:
             return ()
         # A test that was lost before is not to cost those before it their process again.
-        end = min(
-            (test - 1 for test in tries.losses if test > num_done + 1),
-            default=len(trial.problem.tests),
-        )
-        return choose_together(trial.code, trial.problem, num_done, end)
+        lost_later = [test - 1 for test in attempts.discarded if test > num_done + 1]
+        end = min(lost_later, default=len(trial.problem.tests))
+        return choose_batch(trial.code, trial.problem, num_done, end)
 
-    def _judge_together(self, trial: _Trial, tests: Sequence[PreparedTest], tries: Tries) -> None:
-        """Judge tests in one process; add the first's result and those accepted next. One that is not is run again."""
-        together = Together(trial.code, trial.problem, tests)
+    def _judge_batch(
+        self, trial: _Trial, tests: Sequence[PreparedTest], attempts: Attempts
+    ) -> None:
+        """Judge tests in one process; add the first's result and those accepted next.
+
+        One that is not accepted is run again.
+        """
+        batch = JudgedBatch(trial.code, trial.problem, tests)
         try:
-            run = self.sandboxes.run(
-                trial.kind, trial.task(tests[0].stdin), trial.problem, together
-            )
-            if together.is_over(run):
-                self._lose(tries)
-                tries.lose(Loss(Repeat.SHARED_OVER))
-                tries.is_doubtful = True
+            task = trial.task(tests[0].stdin)
+            run = self.sandboxes.run(trial.kind, task, trial.problem, batch)
+            # Some test was over a limit, and nobody knows which.
+            if batch.is_over(run):
+                self._discard(attempts)
+                attempts.discard(DiscardedRun(Repeat.SHARED_OVER))
+                attempts.is_doubtful = True
                 return
             first = self._judge_run(trial, run, tests[0])
         except (EvaluatorFault, OSError) as fault:
-            self._note(verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault)), trial, tries)
+            result = verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
+            self._note(result, trial, attempts)
             return
-        self._note(first, trial, tries)
-        if first.verdict is not Outcome.ACCEPTED:
-            return
-        later = together.accepted_after(run)
+        self._note(first, trial, attempts)
+        if first.verdict is Outcome.ACCEPTED:
+            self._add_later(batch, run, attempts)
+
+    def _add_later(
+        self,
+        batch: JudgedBatch,
+        run: Run,
+        attempts: Attempts,
+    ) -> None:
+        """Add what a batch says of the tests behind its first, which is accepted."""
+        later = batch.accepted_after(run)
         for result in later:
-            tries.add(result)
-        self.record.shared += 1 + len(later) if later else 0
-        tries.is_shared = tries.is_shared or bool(later)
-        lost = tries.next_test + together.num_unchecked
-        tries.is_apart = together.has_ended and together.num_unchecked > 0
-        for test in range(tries.next_test, lost):
-            tries.uncount(test, Repeat.SHARED_UNCHECKED)
-        if together.loss is not None:
-            tries.lose(together.loss, lost)
+            attempts.add(result)
+        if later:
+            self.record.shared += 1 + len(later)
+            attempts.is_shared = True
+        # What was not checked is run again as well, before the test that ended the batch.
+        lost = attempts.next_test + batch.num_unchecked
+        attempts.is_apart = batch.has_ended and batch.num_unchecked > 0
+        for test in range(attempts.next_test, lost):
+            attempts.uncount(test, Repeat.SHARED_UNCHECKED)
+        if batch.discarded is not None:
+            attempts.discard(batch.discarded, lost)
 
-    def _lose(self, tries: Tries) -> None:
-        """Add to `tries` the runs of the next test that the sandboxes have just repeated."""
-        self.explained += [(tries.next_test, reason) for reason in self.record.reasons]
-        for loss in self.sandboxes.losses:
-            tries.lose(loss)
+    def _discard(self, attempts: Attempts) -> None:
+        """Add to `attempts` the runs of the next test that the sandboxes have just repeated."""
+        self.explained += [(attempts.next_test, reason) for reason in self.record.reasons]
+        for discarded in self.sandboxes.discarded:
+            attempts.discard(discarded)
 
-    def _note(self, result: TestResult, trial: _Trial, tries: Tries) -> None:
-        """Add the next test's result to `tries`, after its uncounted runs; log one wrong only in a shared process."""
-        self._lose(tries)
-        loss = tries.losses.get(tries.next_test)
-        is_shared_wrong = loss is not None and loss.reason is Repeat.SHARED_WRONG
-        tries.add(result)
-        if not (is_shared_wrong and tries.is_doubtful):
+    def _note(
+        self,
+        result: TestResult,
+        trial: _Trial,
+        attempts: Attempts,
+    ) -> None:
+        """Add the next test's result, after its uncounted runs; log one wrong only where shared."""
+        self._discard(attempts)
+        discarded = attempts.discarded.get(attempts.next_test)
+        is_shared_wrong = discarded is not None and discarded.reason is Repeat.SHARED_WRONG
+        attempts.add(result)
+        if not (is_shared_wrong and attempts.is_doubtful):
             return
+        # Logged, since only luck or a bug of ours makes such a difference.
         self.record.differences += 1
         if self.record.differences <= _MOST_LOGGED:
-            said = f"test {len(tries.results)} was not accepted in a process that tests share, and then it was"
-            _LOG.warning(_ANEW, said, trial.code[:2000])
+            number = len(attempts.results)
+            why = f"test {number} was not accepted in a process that tests share, and then it was"
+            _LOG.warning(_REJUDGED, why, trial.code[:2000])
 
-    def _probe(self, trial: _Trial, tries: Tries, is_wanted: Callable[[], bool]) -> None:
-        """Run some tests of an accepted program again, each alone; if one fails, mark `tries` doubtful."""
+    def _probe(
+        self,
+        trial: _Trial,
+        attempts: Attempts,
+        is_wanted: Callable[[], bool],
+    ) -> None:
+        """Run some tests of an accepted program again, each alone; doubt it if one fails."""
         # Alone, a program may name what shows an address.
-        is_function, may_tell = (
-            trial.problem.problem.fn_name is not None,
-            isinstance(trial.loaded, LoadedProgram),
-        )
-        if tries.is_shared:
+        may_tell = isinstance(trial.loaded, LoadedProgram)
+        if attempts.is_shared:
+            is_function = trial.problem.problem.fn_name is not None
             may_tell = screen(trial.code, is_function=is_function).may_tell
+        tests = trial.problem.tests
         probed = _choose_probed(
-            trial.code, trial.problem.tests, may_tell=may_tell, is_shared=tries.is_shared
+            trial.code,
+            tests,
+            may_tell=may_tell,
+            is_shared=attempts.is_shared,
         )
         self.record.probed += bool(probed)
-        for place in probed:
+        for index in probed:
             if not is_wanted():
                 raise Abandoned
-            result = self._judge_test(trial, trial.problem.tests[place])
-            for loss in self.sandboxes.losses:
-                tries.uncount(place + 1, loss.reason)
-            is_alike = result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT)
-            tries.uncount(place + 1, Repeat.PROBE if is_alike else Repeat.PROBE_DIFFERS)
-            if not is_alike:
-                self.record.unrepeated += 1
-                tries.is_doubtful = True
-                said = f"it was accepted, run again on test {place + 1} and not accepted ({result.detail})"
-                _LOG.warning(_ANEW, said, trial.code[:2000])
-                return
+            number = index + 1
+            result = self._judge_test(trial, tests[index])
+            for discarded in self.sandboxes.discarded:
+                attempts.uncount(number, discarded.reason)
+            # A fault of the machine says nothing about the program.
+            if result.verdict in (Outcome.ACCEPTED, Outcome.SANDBOX_FAULT):
+                attempts.uncount(number, Repeat.PROBE)
+                continue
+            attempts.uncount(number, Repeat.PROBE_DIFFERS)
+            self.record.unrepeated += 1
+            attempts.is_doubtful = True
+            why = f"it was accepted, run again on test {number} and not accepted ({result.detail})"
+            _LOG.warning(_REJUDGED, why, trial.code[:2000])
+            return
 
     def _judge_test(
-        self, trial: _Trial, test: PreparedTest, *, is_only_try: bool = False
+        self, trial: _Trial, test: PreparedTest, *, is_only_attempt: bool = False
     ) -> TestResult:
         task = trial.task(test.stdin)
         try:
-            run = self.sandboxes.run(trial.kind, task, trial.problem, is_only_try=is_only_try)
+            run = self.sandboxes.run(
+                trial.kind, task, trial.problem, is_only_attempt=is_only_attempt
+            )
             return self._judge_run(trial, run, test)
         except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
-    def _judge_run(self, trial: _Trial, run: Run, test: PreparedTest) -> TestResult:
+    def _judge_run(
+        self,
+        trial: _Trial,
+        run: Run,
+        test: PreparedTest,
+    ) -> TestResult:
+        # Compiled in the program's own process, so this is known only after its run.
         rejection = trial.loaded.rejection()
         if rejection is not None:
             return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
@@ -438,7 +473,7 @@ class Session:
     def close(self) -> None:
         """End the sandboxes; only from the thread that opened them."""
         self.sandboxes.close()
-        self.sandboxes.turn.close()
+        self.sandboxes.slot.close()
 
     def load(
         self,
@@ -450,45 +485,74 @@ class Session:
         is_function: bool = False,
         answer: str = "",
     ) -> Loaded | str:
-        """Return a program ready to run, or the compiler's message; `answer`: the code that a harness calls."""
+        """Return a program ready to run, or the compiler's message.
+
+        Args:
+            opened: closes the program.
+            language: its language.
+            code: the source that is run.
+            memory_mib: its memory limit.
+            is_function: a function of it is called.
+            answer: the code that a harness calls.
+
+        Raises:
+            EvaluatorFault: there is no compiler or interpreter, or a package is missing here.
+        """
         if not language.is_built:
-            if trouble := language.find_problem():
-                raise EvaluatorFault(trouble)
-            find_problem = self.sandboxes.packages.find_problem
-            problems = (find_problem(source, is_function=is_function) for source in (code, answer))
-            if problem := next(filter(None, problems), ""):
-                self.record.missing_packages += 1
-                raise EvaluatorFault(problem)
+            self._check_imports(language, (code, answer), is_function=is_function)
             return opened.enter_context(contextlib.closing(LoadedProgram(code)))
+        # Kept, so that its tests and equal programs are built once.
         build = self._builds.get(language, code, lambda: self._build(language, code))
         if not build.is_built:
             return build.message
-        return opened.enter_context(
-            contextlib.closing(load_built(language, build.binary, memory_mib))
-        )
+        loaded = load_built(language, build.binary, memory_mib)
+        return opened.enter_context(contextlib.closing(loaded))
+
+    def _check_imports(
+        self, language: Language, sources: Iterable[str], *, is_function: bool
+    ) -> None:
+        """Raise EvaluatorFault if an interpreter, or a promised package, is not installed."""
+        trouble = language.find_problem()
+        if trouble:
+            raise EvaluatorFault(trouble)
+        packages = self.sandboxes.packages
+        # A harness and the answer that it calls may each import packages.
+        for source in sources:
+            problem = packages.find_problem(source, is_function=is_function)
+            if problem:
+                self.record.missing_packages += 1
+                raise EvaluatorFault(problem)
 
     def _build(self, language: Language, code: str) -> Build:
-        build = SandboxKind(builds=language.name)
-        with self.sandboxes.turn.shared():
+        kind = SandboxKind(builds=language.name)
+        with self.sandboxes.slot.shared():
             limited = self._builds.limit(language)
             headers = self._builds.provide(limited, code)
             return self.sandboxes.use(
-                build, lambda sandbox: build_program(sandbox, limited, code, headers)
+                kind, lambda sandbox: build_program(sandbox, limited, code, headers)
             )
 
-    def kind_of(self, language: Language, code: str, *, is_large: bool) -> SandboxKind:
-        """Return the kind of sandbox that a program needs; `is_large`: it gets files, or opens streams by name."""
+    def kind_of(
+        self,
+        language: Language,
+        code: str,
+        *,
+        is_large: bool,
+    ) -> SandboxKind:
+        """Return the kind of sandbox for a program; `is_large`: it gets files, or names streams."""
         if language.is_built:
             return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
         packages = self.sandboxes.packages
-        return SandboxKind(packages.profile.preload_for(code) if packages.folder else (), is_large)
+        preload = packages.profile.preload_for(code) if packages.folder else ()
+        return SandboxKind(preload, is_large)
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:
     outcome = result.verdict
+    if outcome is Outcome.COMPILE_ERROR:
+        return True
     # A checker that fails on the problem's own answer decides nothing about any other test either.
-    is_checker_fault = outcome is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT)
-    if outcome is Outcome.COMPILE_ERROR or is_checker_fault:
+    if outcome is Outcome.SANDBOX_FAULT and result.detail.startswith(CHECKER_FAULT):
         return True
     if stop == "first_failure":
         return outcome is not Outcome.ACCEPTED

@@ -1,9 +1,9 @@
-"""Submission files: a program and the tests that decide it, one pair a line; and the line a verdict is written as.
+"""Submission files, a program and the tests that decide it a line, and the lines of their verdicts.
 
 `VerdictFile` can be resumed after an interruption:
 
-    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from it
-    OUT             the whole file, in input order, by an atomic rename
+    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from
+    it OUT             the whole file, in input order, by an atomic rename
     OUT.meta.json   its input and options: a repeated run has nothing to do
 
 A program with a `sandbox_fault` is judged again by the next run.
@@ -20,7 +20,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json, read_rows, to_line, write_json, write_rows
 from microcoder.judge.core.machine import lock_file
 from microcoder.judge.core.records import read_records
-from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.core.types import Outcome, Problem, Program, TestResult, Verdict
 from microcoder.judge.run.checks import check_problem
 
 Row = dict[str, Any]
@@ -35,8 +35,18 @@ def digest_input(path: Path) -> str:
 class VerdictFile:
     """The verdicts of one input under one set of options; opening it reads the existing ones."""
 
-    def __init__(self, path: Path, *, origin: dict[str, str]) -> None:
-        """Name a verdict file; `origin`: its input and options, which those of earlier runs must equal."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        origin: dict[str, str],
+    ) -> None:
+        """Name a verdict file.
+
+        Args:
+            path: where it is to be.
+            origin: its input and options, which those of earlier runs must equal.
+        """
         self.path = path
         self.done: dict[str, Row] = {}
         """Lines of earlier runs by submission id, sandbox errors left out."""
@@ -55,7 +65,11 @@ class VerdictFile:
             path.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
-        """Read the verdicts of earlier runs and lock the file; DataError if it is in use or of another origin."""
+        """Read the verdicts of earlier runs and lock the file.
+
+        Raises:
+            DataError: it is in use, or of another origin.
+        """
         self.path.parent.mkdir(parents=True, exist_ok=True)
         if self.path.exists():
             meta = read_json(self._meta, what="description") if self._meta.exists() else {}
@@ -74,6 +88,7 @@ class VerdictFile:
         if rows:
             self._check_origin(rows[0].get("origin"), self._partial)
             self._take(rows[1:])
+        # A header alone is nothing to resume from.
         self._has_begun = any("verdict" in row for row in rows)
         # A last line that a kill cut off.
         self._file.truncate(self._partial.read_bytes().rfind(b"\n") + 1)
@@ -81,7 +96,11 @@ class VerdictFile:
             self._append({"origin": self._origin})
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        *_: object,
+    ) -> None:
         if kind is None or not self._has_begun:
             self._partial.unlink(missing_ok=True)
         if self._file is not None:
@@ -100,8 +119,18 @@ class VerdictFile:
         self._append(row)
         return row
 
-    def finish(self, names: Sequence[str], summary: dict[str, Any]) -> None:
-        """Write the whole file, in the order of these ids, and the file that describes it, with the summary."""
+    def finish(
+        self,
+        names: Sequence[str],
+        summary: dict[str, Any],
+    ) -> None:
+        """Write the whole file, in the order of these ids, and the file that describes it.
+
+        Args:
+            names: the ids of all submissions.
+            summary: further keys of the description.
+        """
+        # The description first: a whole file without one would be taken for another command's.
         write_json(self._meta, {"origin": self._origin, "isolation": self.isolation, **summary})
         write_rows(self.path, (self.done[name] for name in names))
 
@@ -109,30 +138,36 @@ class VerdictFile:
         for row in rows:
             if "verdict" not in row:
                 self.isolation = row["isolation"]
+            # A fault says nothing about its program, which is judged again.
             elif row["verdict"] != Outcome.SANDBOX_FAULT:
                 self.done[row["id"]] = row
 
     def _check_origin(self, origin: object, path: Path) -> None:
         if origin == self._origin:
             return
-        recorded = origin if isinstance(origin, dict) else {}
-        changed = [
-            key if key == "input" else f"{key} ({recorded.get(key)}, now {value})"
-            for key, value in self._origin.items()
-            if recorded.get(key) != value
-        ]
-        why = (
-            f"made with another {' and '.join(changed)}"
-            if origin is not None
-            else "not written by this command"
-        )
+        if origin is None:
+            why = "not written by this command"
+        else:
+            why = f"made with another {' and '.join(self._list_changes(origin))}"
         raise DataError(
             f"{path} exists and was {why}; choose another -o, delete it, or pass --overwrite"
         )
 
+    def _list_changes(self, origin: object) -> list[str]:
+        """Return in words which keys of the origin differ from those of an earlier run."""
+        recorded = origin if isinstance(origin, dict) else {}
+        changes = []
+        for key, value in self._origin.items():
+            if recorded.get(key) == value:
+                continue
+            # Of the input there is a digest, which says nothing to a reader.
+            changes.append(key if key == "input" else f"{key} ({recorded.get(key)}, now {value})")
+        return changes
+
     def _append(self, row: Row) -> None:
         assert self._file is not None
         self._file.write(to_line(row))
+        # At once: an interrupted run resumes from what was written.
         self._file.flush()
 
 
@@ -150,40 +185,47 @@ class Submission(Problem):
     @property
     def program(self) -> Program:
         """The program as the judge takes it."""
-        return Program(
-            self.code, self.language, reason="" if self.code is not None else "no_code_given"
-        )
+        reason = "no_code_given" if self.code is None else ""
+        return Program(self.code, self.language, reason)
 
 
 def read_submissions(path: Path) -> list[Submission]:
     """Read a `.jsonl` or `.jsonl.gz` file of submissions, all of it or nothing.
 
     Raises:
-        DataError: the file is missing or empty, or a line is broken: which line, what is wrong, what is allowed.
+        DataError: the file is missing or empty, or a line is broken: which line, what is wrong,
+            what is allowed.
     """
     return read_records(path, Submission, what="submission file")
 
 
 def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
     """Return the line that a submission's verdict is written as."""
-    uncounted = [{"test": run.test, "reason": run.reason.value} for run in verdict.uncounted]
-    return {
+    record: dict[str, Any] = {
         "id": name,
         "verdict": verdict.outcome.value,
         "tests_passed": verdict.tests_passed,
         "tests_total": verdict.tests_total,
-        "tests": [
-            {
-                "verdict": test.verdict.value,
-                "cpu_seconds": round(test.cpu_seconds, 6),
-                "wall_seconds": round(test.wall_seconds, 6),
-                "memory_mib": round(test.memory_mib, 3),
-                "method": test.method,
-                "detail": test.detail,
-                **({"output": test.output} if test.output is not None else {}),
-            }
-            for test in verdict.tests
-        ],
+        "tests": [_result_record(result) for result in verdict.tests],
         "isolation": verdict.isolation,
-        **({"uncounted": uncounted} if uncounted else {}),
     }
+    if verdict.uncounted:
+        record["uncounted"] = [
+            {"test": run.test, "reason": run.reason.value} for run in verdict.uncounted
+        ]
+    return record
+
+
+def _result_record(result: TestResult) -> dict[str, Any]:
+    """Return what is written of one test."""
+    record = {
+        "verdict": result.verdict.value,
+        "cpu_seconds": round(result.cpu_seconds, 6),
+        "wall_seconds": round(result.wall_seconds, 6),
+        "memory_mib": round(result.memory_mib, 3),
+        "method": result.method,
+        "detail": result.detail,
+    }
+    if result.output is not None:
+        record["output"] = result.output
+    return record

@@ -1,31 +1,41 @@
 """Time: every rule by which a test is too slow, may take longer, or is run again.
 
-Nothing here runs a program. The rules turn the kernel's counts and the limits into a number or a reason; `sandboxes`
-and `supervisor` apply them, and `microcoder judge --explain` prints the reasons.
+Nothing here runs a program. The rules turn the kernel's counts and the limits into a number or a
+reason; `sandboxes` and `supervisor` apply them, and `microcoder judge --explain` prints the
+reasons.
 
-| seen                                                            | decision                                       |
-|-----------------------------------------------------------------|------------------------------------------------|
-| the machine runs Python slower than the reference               | limits are stretched by that, `measure_scale`  |
-| neighbours slow programs now                                    | stopped that much later, `give_room`           |
-| CPU time beyond the limit, the program ended by itself          | timed again alone, `is_close`; the faster counts |
-| stopped at its CPU limit, neighbours cost more than was allowed | run again with that room, `explains_expiry`    |
-| wall time spent, but it waited for a processor                  | goes on for as long as it waited, `extend`     |
-| wall time spent, and it could have run                          | time limit                                     |
-| it waited for 100 times what it ran, and sleeps                 | goes on until its sleep alone is over the limit |
-| it waited for 100 times what it ran, and hardly slept           | the machine is stuck: no verdict               |
-| it took 100 times its wall limit                                | the machine is stuck: no verdict               |
-| none of these, CPU time beyond the limit                        | time limit, `find_overrun`                     |
+| seen                                     | decision                                            |
+|------------------------------------------|-----------------------------------------------------|
+| the machine runs Python slower than the  | limits are stretched by that, `measure_scale`       |
+| reference                                |                                                     |
+| neighbours slow programs now             | stopped that much later, `raise_limits`             |
+| CPU time beyond the limit, the program   | timed again alone, `is_close`; the faster run counts|
+| ended by itself                          |                                                     |
+| stopped at its CPU limit, neighbours     | run again with limits raised by that,               |
+| cost more than was allowed               | `explains_expiry`                                   |
+| wall time spent, but it waited for a     | goes on for as long as it waited, `extend`          |
+| processor                                |                                                     |
+| wall time spent, and it could have run   | time limit                                          |
+| it waited for 100 times what it ran, and | goes on until its sleep alone is over the limit     |
+| sleeps                                   |                                                     |
+| it waited for 100 times what it ran, and | the machine is stuck: no verdict                    |
+| hardly slept                             |                                                     |
+| it took 100 times its wall limit         | the machine is stuck: no verdict                    |
+| none of these, CPU time beyond the limit | time limit, `find_overrun`                          |
 
-A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 % slower counts as
-the reference, so that noise changes no limit; one more than four times slower is measured as four, and that is shown.
+A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 %
+slower counts as the reference, so that noise changes no limit. One more than four times slower is
+measured as four, and that is shown.
 
-Neighbours, other load on the machine, slow a program too: they take caches, and half of a core with two threads. That
-is measured when a program ran out of CPU time, by how long two fixed programs take now and took at best: a small one,
-and for programs of more memory than a core's own cache one that walks through some.
+Neighbours, other load on the machine, slow a program too: they take caches, and half of a core with
+two threads. That is measured when a program ran out of CPU time, by how long two fixed programs
+take now and took at best. One is small; the other walks through memory, and is for programs of more
+memory than a core's own cache.
 
-A test's wall limit holds for its time less the time in which it wanted a processor and was given none. Programs must
-not be able to stay by making themselves wait: waiting counts at most 100 times what they ran, and 3 times if turns were
-shorter than 0.1 ms, since only a program that gives the processor up by itself has such short ones.
+A test's wall limit holds for its time less the time in which it wanted a processor and was given
+none. Programs must not be able to stay by making themselves wait: waiting counts at most 100 times
+what they ran. It counts 3 times if a program ran for less than 0.1 ms at a stretch, since only a
+program that gives the processor up by itself does that.
 """
 
 import math
@@ -36,17 +46,25 @@ from dataclasses import dataclass, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import Reading
-from microcoder.judge.sandbox.protocol import CPU_EXPIRED, SLICE_SECONDS, WALL_EXPIRED, Result
+from microcoder.judge.sandbox.protocol import SLICE_SECONDS, Expiry, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
-"""Wall limit of a test, in CPU limits, as at Kattis; time that it waits for a processor does not count."""
-_WALL_FACTOR, _WALL_EXTRA_SECONDS = 3.0, 1.0
+"""Wall limit of a test, in CPU limits, as at Kattis; time that it waits for a processor is not
+counted."""
+_WALL_FACTOR = 3.0
+"""Wall limit of any other run, in CPU limits."""
+_WALL_EXTRA_SECONDS = 1.0
+"""Added to every wall limit: starting and ending a process takes time, too."""
 SPARE_MEMORY_MIB = 640
-"""Address space beyond the limit on resident memory: room for maps that are never touched, such as the
-512 MiB thread stack that deep recursion is usually run in."""
+"""Address space beyond the limit on resident memory, for maps that are never touched.
 
-CHECKER_SECONDS, CHECKER_MIB = 10.0, 1024
-"""Limits of a checker program, whatever the problem's own; a judge's option `checker_seconds` replaces the first."""
+An example is the thread stack of 512 MiB that deep recursion is usually run in.
+"""
+
+CHECKER_SECONDS = 10.0
+"""CPU limit of a checker program; a judge's option `checker_seconds` replaces it."""
+CHECKER_MIB = 1024
+"""Memory limit of a checker program, whatever the problem's own is."""
 MAX_SECONDS = 3600.0
 """Longest CPU limit of one run."""
 
@@ -60,7 +78,8 @@ class Limits:
     memory_bytes: int
     output_bytes: int
     small_cpu_seconds: float = math.inf
-    """CPU limit in place of `cpu_seconds` for a test that holds at most LARGE_MIB when it comes near."""
+    """CPU limit instead of `cpu_seconds`, for a test that holds at most LARGE_MIB when it nears
+    it."""
 
 
 def limits_for(
@@ -89,10 +108,16 @@ for number in range(40_000):
 values = sorted((value * number % 257, key) for number, (key, value) in enumerate(words.items()))
 print(total, len(values), values[0])
 """
-"""Fixed program whose CPU time is measured; it does what contest programs do: dicts, strings, integers, sorting."""
+"""Fixed program whose CPU time is measured.
+
+It does what contest programs do: dicts, strings, integers, sorting.
+"""
 
 REFERENCE_CPU_SECONDS = 0.0205
-"""CPU time of `PROGRAM` on a core of the reference machine (a cloud AMD EPYC, CPython 3.11), the fork included."""
+"""CPU time of `PROGRAM` on a core of the reference machine, the fork included.
+
+The machine is a cloud AMD EPYC with CPython 3.11.
+"""
 
 MEMORY_PROGRAM = """
 size = 1 << 16
@@ -102,38 +127,54 @@ for number in range(size):
 words = sorted(str(number * 7919 % 1_000_003) for number in cells)
 print(place, words[0])
 """
-"""The second fixed program: walks through a few MiB and sorts; neighbours slow it as they slow large tables."""
+"""The second fixed program: walks through a few MiB and sorts.
+
+Neighbours slow it as they slow programs with large tables.
+"""
 
 LARGE_KIB = 4 << 10
 """Memory above which a program does not fit into a core's own cache."""
 
 MAX_SCALE = 4.0
+"""Largest factor on CPU limits that is measured."""
 MAX_SLOWDOWN = 1.6
-"""Largest slowdown that is attributed to neighbours; an endless program is run for that much longer."""
+"""Largest slowdown attributed to neighbours; an endless program is run for that much longer."""
 _DEAD_BAND = 1.15
-"""Slowdown that is taken for noise: at 1.1 a third of endless programs were run again on a quiet machine. So a test is
-stopped at this many times its CPU limit at the earliest; one that ends in between is run again alone."""
+"""Slowdown that is taken for noise: at 1.1 a third of endless programs were run again on a quiet
+machine.
+
+So a test is stopped at this many times its CPU limit at the earliest. One that ends in between is
+run again alone.
+"""
 _NUM_RECENT = 4
-_MAX_RUNS = 5
+"""Measured slowdowns of which the largest counts."""
+_MAX_SCALE_RUNS = 5
+"""Most runs of `PROGRAM` to measure the machine's factor."""
+_MAX_SLOWDOWN_RUNS = 3
+"""Most runs of a fixed program to measure a slowdown."""
 
 
 def measure_scale(measure: Callable[[], float]) -> float:
     """Return the factor on CPU limits: 1 to `MAX_SCALE`.
 
     Args:
-        measure: runs the program once and returns its CPU seconds. Of up to five runs the fastest counts; the first
-            one that is as fast as the reference ends the measurement.
+        measure: runs the program once and returns its CPU seconds. Of up to five runs the fastest
+            counts; the first one that is as fast as the reference ends the measurement.
     """
-    fastest = float("inf")
-    for _ in range(_MAX_RUNS):
+    fastest = math.inf
+    for _ in range(_MAX_SCALE_RUNS):
+        # The fastest, as neighbours only make a run slower.
         fastest = min(fastest, measure())
         if fastest <= _DEAD_BAND * REFERENCE_CPU_SECONDS:
             return 1.0
     return min(round(fastest / REFERENCE_CPU_SECONDS, 2), MAX_SCALE)
 
 
-class Pace:
-    """Best CPU times of the two fixed programs here, and recent slowdowns; shared by the workers of a judge."""
+class Calibration:
+    """Best CPU times of the two fixed programs here, and recent slowdowns.
+
+    A judge's workers share it.
+    """
 
     def __init__(self, best: Mapping[str, float] | None = None) -> None:
         """Start from the best CPU seconds of earlier runs, by program, if there are any."""
@@ -158,59 +199,91 @@ class Pace:
         with self._lock:
             self._best[program] = min(seconds, self._best.get(program, seconds))
 
-    def measure(self, program: str, run: Callable[[], float]) -> float:
-        """Return the slowdown, a program's CPU time now over its best: 1, or 1.15 to `MAX_SLOWDOWN`.
+    def measure(
+        self,
+        program: str,
+        run: Callable[[], float],
+    ) -> float:
+        """Return the slowdown, a program's CPU time now over its best.
+
+        It is 1, or 1.15 to `MAX_SLOWDOWN`.
 
         Args:
             program: one of the two programs.
-            run: runs it once and returns its CPU seconds. Of up to three runs the fastest counts, as what neighbours
-                cost for a moment only slows no test; the first one without delay ends the measurement.
+            run: runs it once and returns its CPU seconds. Of up to three runs the fastest counts,
+                as neighbours that cost time for a moment only slow no test. The first run without
+                delay ends the measurement.
         """
         slowdown = math.inf
-        for _ in range(3):
+        for _ in range(_MAX_SLOWDOWN_RUNS):
             seconds = run()
             self.learn(program, seconds)
             slowdown = min(slowdown, seconds / self.best[program])
             if slowdown < _DEAD_BAND:
                 break
-        slowdown = 1.0 if slowdown < _DEAD_BAND else min(slowdown, MAX_SLOWDOWN)
+        if slowdown < _DEAD_BAND:
+            slowdown = 1.0
+        slowdown = min(slowdown, MAX_SLOWDOWN)
+        # The other program's slowdown holds for large programs alone.
         if program == PROGRAM:
             with self._lock:
                 self._recent.append(slowdown)
         return slowdown
 
 
-_LEAST_ROOM_IN_MEMORY = 1.3
-"""`_DEAD_BAND` of a test that holds much memory: there neighbours slow it more than they slow the fixed programs."""
-_ROOM_OF_SLOWDOWN = 1.05
-"""If a slowdown was measured, a test is stopped at this many times the slowdown, since that varies."""
+_LEAST_FACTOR_IN_MEMORY = 1.3
+"""`_DEAD_BAND` of a test that holds much memory: neighbours slow it more than the fixed
+programs."""
+_FACTOR_OF_SLOWDOWN = 1.05
+"""A test is stopped at this many times a measured slowdown, since that varies."""
 LARGE_MIB = 64
-"""A test that holds more is slowed through memory that it shares with its neighbours, however fast its core is."""
+"""A test that holds more is slowed through memory shared with neighbours, however fast its core
+is."""
 
 
-def give_room(limits: Limits, slowdown: float) -> Limits:
-    """Return limits raised by a slowdown factor, at which a test is stopped; it is then judged by the original ones."""
-    room = max(_DEAD_BAND, _ROOM_OF_SLOWDOWN * slowdown)
+def raise_limits(limits: Limits, slowdown: float) -> Limits:
+    """Return limits raised by a slowdown factor.
+
+    A test is stopped at these; it is then judged by the original ones.
+    """
+    factor = max(_DEAD_BAND, _FACTOR_OF_SLOWDOWN * slowdown)
     return replace(
         limits,
-        cpu_seconds=max(room, _LEAST_ROOM_IN_MEMORY) * limits.cpu_seconds,
+        cpu_seconds=max(factor, _LEAST_FACTOR_IN_MEMORY) * limits.cpu_seconds,
         wall_seconds=slowdown * limits.wall_seconds,
-        small_cpu_seconds=room * limits.cpu_seconds,
+        small_cpu_seconds=factor * limits.cpu_seconds,
     )
 
 
-def limit_now(limits: Limits, cpu_seconds: float, memory_mib: float) -> float:
-    """Return a running test's new CPU limit in seconds, by its CPU time and memory so far; 0 to leave it as it is."""
-    is_near = memory_mib <= LARGE_MIB and cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds
-    return limits.small_cpu_seconds if is_near else 0.0
+def limit_now(
+    limits: Limits,
+    cpu_seconds: float,
+    memory_mib: float,
+) -> float:
+    """Return a running test's new CPU limit in seconds; 0 to leave it as it is.
+
+    Args:
+        limits: those with which the test was started.
+        cpu_seconds: its CPU time so far.
+        memory_mib: its memory now.
+    """
+    # It is asked once for each slice, so the limit must be set before it is passed.
+    is_near = cpu_seconds + SLICE_SECONDS >= limits.small_cpu_seconds
+    if memory_mib <= LARGE_MIB and is_near:
+        return limits.small_cpu_seconds
+    return 0.0
 
 
 def is_close(result: Result, limits: Limits) -> bool:
-    """Whether a test ended by itself a little beyond its CPU limit, maybe because of a busy machine."""
+    """Whether a test ended by itself beyond its CPU limit, maybe since the machine is busy."""
     return not result.expired and result.cpu_us / 1e6 > limits.cpu_seconds
 
 
-def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool:
+def explains_expiry(
+    slowdown: float,
+    limits: Limits,
+    cpu_seconds: float,
+) -> bool:
     """Whether a test that was stopped may be within its limit on a quiet machine.
 
     If it was stopped later than the slowdown explains, it is beyond its limit there, too.
@@ -218,25 +291,37 @@ def explains_expiry(slowdown: float, limits: Limits, cpu_seconds: float) -> bool
     return slowdown * limits.cpu_seconds > cpu_seconds
 
 
-def find_overrun(result: Result, limits: Limits, *, is_signalled: bool) -> str:
-    """Return a message with the CPU or wall time that exceeded a test's limit; empty if it is within its limits."""
+def find_overrun(
+    result: Result,
+    limits: Limits,
+    *,
+    is_signalled: bool,
+) -> str:
+    """Return a message with the time that exceeded a test's limit; empty if none did."""
     cpu_seconds = result.cpu_us / 1e6
-    if cpu_seconds > limits.cpu_seconds or result.expired == CPU_EXPIRED or is_signalled:
+    if cpu_seconds > limits.cpu_seconds or result.expired == Expiry.CPU or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
-    if result.expired != WALL_EXPIRED:
+    if result.expired != Expiry.WALL:
         return ""
-    return (
-        f"wall {result.wall_us / 1e6:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
-    )
+    wall_seconds = result.wall_us / 1e6
+    return f"wall {wall_seconds:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
 
 
-_MOST_WAIT_PER_RUN, _MOST_WAIT_PER_SHORT_RUN = 100.0, 3.0
-_SHORT_TURN_SECONDS = 1e-4
+_MOST_WAIT_PER_RUN = 100.0
+"""Seconds of waiting for a processor that count, for each second that a test ran."""
+_MOST_WAIT_PER_SHORT_RUN = 3.0
+"""The same for a test whose mean stretch on a processor is shorter than
+`_SHORT_STRETCH_SECONDS`."""
+_SHORT_STRETCH_SECONDS = 1e-4
+"""Mean time on a processor below which a test must have given it up by itself."""
 SHORTEST_EXTENSION_SECONDS = 0.05
+"""A test whose wall limit is spent goes on for no less: each extension costs a question."""
 _IN_THE_QUEUE_SECONDS = 0.25
-"""Extension for a test with a thread that runs or is queued now: its wait is only counted once that is over."""
+"""Extension for a test with a thread that runs or is queued now: its wait counts only once it is
+over."""
 _STARVED_SHARE = 0.5
-"""Share of its wall limit: a test that was idle for less, and waits just now, was kept from running by the machine."""
+"""Share of its wall limit: one that was idle for less, and waits now, was kept waiting by the
+machine."""
 _BLIND_FACTOR = 3.0
 """Multiple of its wall limit that a test may take if the kernel does not say how long it waited."""
 _STUCK_FACTOR = 100.0
@@ -246,42 +331,48 @@ _STUCK_FACTOR = 100.0
 def extend(
     reading: Reading | None, *, limit_seconds: float, counted_seconds: float, real_seconds: float
 ) -> tuple[float, str]:
-    """Return by how many seconds a test whose wall limit is spent may go on, 0 to end it, and why; or EvaluatorFault.
+    """Return by how many seconds a test whose wall limit is spent may go on, and why; 0 to end it.
 
     Args:
         reading: the kernel's counts of its process; None if the kernel does not give them.
         limit_seconds: its wall limit.
         counted_seconds: its wall time so far, less what the watch itself could not follow.
         real_seconds: its wall time so far.
+
+    Raises:
+        EvaluatorFault: the machine is stuck, so nothing is known about the program.
     """
     if real_seconds > _STUCK_FACTOR * limit_seconds:
         raise EvaluatorFault(
             f"the machine is stuck: a test did not end within {real_seconds:.0f} s"
         )
+    # Without counts nothing is known of its wait, and a fixed factor must do.
     if reading is None:
         more = max(0.0, _BLIND_FACTOR * limit_seconds - counted_seconds)
-        return (
-            more,
-            f"the kernel does not say how long it waited: {_BLIND_FACTOR:g} times its wall limit",
-        )
-    is_short = reading.run_seconds < _SHORT_TURN_SECONDS * reading.turns
-    most = _MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN
-    most *= max(reading.cpu_seconds, reading.run_seconds)
-    waited = min(reading.waited_seconds, most)
+        times = f"{_BLIND_FACTOR:g} times its wall limit"
+        return more, f"the kernel does not say how long it waited: {times}"
+    # Who gives the processor up by itself could make its wait as long as it likes.
+    is_short = reading.run_seconds < _SHORT_STRETCH_SECONDS * reading.turns
+    per_run = _MOST_WAIT_PER_SHORT_RUN if is_short else _MOST_WAIT_PER_RUN
+    most_waited = per_run * max(reading.cpu_seconds, reading.run_seconds)
+    waited = min(reading.waited_seconds, most_waited)
     more = limit_seconds - (counted_seconds - waited)
-    why = f"it waited {waited:.2f} s for a processor"
+    # Less would only make the fork server ask again at once.
     if more >= SHORTEST_EXTENSION_SECONDS:
-        return more, why
-    # With all of its wait credited: a program that has slept past its limit is too slow, however busy the machine is.
+        return more, f"it waited {waited:.2f} s for a processor"
+    # With all of its wait credited: a program that has slept past its limit is too slow, however
+    # busy the machine is.
     idle_seconds = counted_seconds - reading.waited_seconds
-    if reading.waited_seconds > most and not is_short and idle_seconds < limit_seconds:
+    is_starved = reading.waited_seconds > most_waited and not is_short
+    if is_starved and idle_seconds < limit_seconds:
         if not reading.is_in_the_queue:
             more = max(SHORTEST_EXTENSION_SECONDS, limit_seconds - idle_seconds)
             return more, f"it sleeps, and waited {reading.waited_seconds:.2f} s for a processor"
         if idle_seconds < _STARVED_SHARE * limit_seconds:
             raise EvaluatorFault(
-                f"the machine is stuck: a test got {reading.cpu_seconds:.2f} s of CPU time in {real_seconds:.0f} s"
+                f"the machine is stuck: a test got {reading.cpu_seconds:.2f} s of CPU time "
+                f"in {real_seconds:.0f} s"
             )
     if reading.is_in_the_queue:
         return _IN_THE_QUEUE_SECONDS, "it runs or waits just now"
-    return 0.0, why
+    return 0.0, f"it waited {waited:.2f} s for a processor"

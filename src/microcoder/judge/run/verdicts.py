@@ -1,4 +1,6 @@
-"""Problems in the form in which they are judged, checked once for all their programs; a test's run -> its verdict.
+"""Problems in the form in which they are judged, and what a test's run says about its program.
+
+A problem is checked once for all its programs. Of a run:
 
 | seen                                                             | outcome         |
 |------------------------------------------------------------------|-----------------|
@@ -18,6 +20,7 @@ import re
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value
@@ -41,26 +44,43 @@ from microcoder.judge.run.timing import (
     Limits,
     limits_for,
 )
-from microcoder.judge.sandbox.protocol import FOLDER_EXPIRED, Result
+from microcoder.judge.sandbox.protocol import Expiry, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
+"""Last line of a Python program that ran out of memory."""
 _NO_MORE_PROCESSES = re.compile(
     r"^RuntimeError: can't start new thread|^BlockingIOError: \[Errno 11\]"
 )
+"""Last line of one that could start no thread or process."""
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 """Signals by which runtimes end if they cannot go on."""
 _NEARLY_ALL = 0.9
+"""Share of the memory limit: what is killed beyond it was killed because memory ran out."""
 _MAX_DETAIL = 300
 """Characters of a detail: a program's own words, and behind them which limit or refusal did it."""
 _MAX_OUTPUT = 2000
+"""Characters of an output that are kept with a result."""
 _LONGEST_VALUE_KEPT_BYTES = 1 << 15
-_ALWAYS_READ_BYTES, _MOST_TIMES_LONGER = 1 << 16, 32
-"""A returned value of more bytes than the first, plus the second times the expected ones, is wrong: rebuilding 16 MiB
-of empty lists takes a second. It is JSON, of at most 32 bytes for a number, 12 more for a container or a character."""
+"""Bytes of the longest returned value that is kept with a result."""
+_ALWAYS_READ_BYTES = 1 << 16
+"""A returned value of up to so many bytes is read, however short the expected one is."""
+_MOST_TIMES_LONGER = 32
+"""A value of more bytes than that, and than so many times the expected ones, is wrong unread.
+
+Rebuilding 16 MiB of empty lists takes a second. A value is JSON, of at most 32 bytes for a number,
+and 12 more for a container or a character.
+"""
 
 OUTPUT_MIB = 16
-_TEST_BYTES, _VALUE_BYTES_PER_CHARACTER = 1000, 20
-"""Memory of a test besides its text, and of a value read from JSON such as `[[],[]]` for each character."""
+"""What a test may write to a stream, if its problem expects no more."""
+_TEST_BYTES = 1000
+"""Memory of a test besides its text."""
+_VALUE_BYTES_PER_CHARACTER = 20
+"""Memory of a value read from JSON such as `[[],[]]`, for each character."""
+_LONGEST_EXACT_BYTES = 1 << 16
+"""Bytes of the longest expected output that is compared as it is before anything else."""
+_EXACT_IN_JSON = 1 << 53
+"""From here on the sandbox writes whole numbers in another way than JSON does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +112,11 @@ class PreparedTest:
     expected_bytes: int
     """Bytes of the expected output as text."""
     exact: bytes | None = None
-    """An output equal to this, up to a newline at the end, is right without comparison: the expected text, or the
-    value as the sandbox encodes it; None if it is long, or if the same text need not be right."""
+    """An output equal to this, up to a newline at the end, is right without comparison.
+
+    It is the expected text, or the value as the sandbox encodes it; None if it is long, or if the
+    same text need not be right.
+    """
 
 
 class PreparedProblem:
@@ -105,22 +128,22 @@ class PreparedProblem:
         """Check the problem and prepare its tests; raises DataError as `check_problem` does."""
         check_settings(problem)
         # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
-        self.problem = (
-            problem if problem.harness is None else problem.model_copy(update={"fn_name": None})
-        )
+        self.problem = problem
+        if problem.harness is not None:
+            self.problem = problem.model_copy(update={"fn_name": None})
         call = find_call(problem)
-        self.call_message = (
-            None if call is None else call.model_dump(mode="json", exclude_defaults=True)
-        )
+        self.call_message: dict[str, Any] | None = None
         """The call as sent to the sandbox; None if all is plain JSON."""
-        is_function = self.problem.fn_name is not None
-        expected = (
-            read_tests(problem, call) if is_function else [test.output for test in problem.tests]
-        )
-        self.tests = [
-            self._prepare(test, value) for test, value in zip(problem.tests, expected, strict=True)
-        ]
+        if call is not None:
+            self.call_message = call.model_dump(mode="json", exclude_defaults=True)
+        if self.problem.fn_name is None:
+            expected: Sequence[object] = [test.output for test in problem.tests]
+        else:
+            expected = read_tests(problem, call)
+        pairs = zip(problem.tests, expected, strict=True)
+        self.tests = [self._prepare(test, value) for test, value in pairs]
         longest = max(test.expected_bytes for test in self.tests)
+        # A program may write twice what is expected, so that its output can still be called wrong.
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
         language = language_of(problem)
         self._out_of_memory = language.out_of_memory
@@ -131,7 +154,10 @@ class PreparedProblem:
         )
         self.checker_limits = limits_for(checker_seconds * time_scale, CHECKER_MIB, OUTPUT_MIB)
         self.checker_works: dict[int, bool] = {}
-        """Test's `id()` -> whether the checker program can judge the problem's own answer; filled on demand."""
+        """Test's `id()` -> whether the checker program can judge the problem's own answer.
+
+        It is filled on demand.
+        """
         self.number = 0
         """Number of the problem, unique in its judge."""
         self._seen_seconds: float | None = None
@@ -139,41 +165,52 @@ class PreparedProblem:
     @property
     def expected_seconds(self) -> float:
         """Expected wall seconds of the next program; those of the time limit before the first."""
-        return self.limits.cpu_seconds if self._seen_seconds is None else self._seen_seconds
+        if self._seen_seconds is None:
+            return self.limits.cpu_seconds
+        return self._seen_seconds
 
     def note_seconds(self, seconds: float) -> None:
         """Update the moving average of the programs' wall seconds."""
-        self._seen_seconds = (
-            seconds if self._seen_seconds is None else (self._seen_seconds + seconds) / 2
-        )
+        # A moving average: the programs of a policy change as it learns.
+        if self._seen_seconds is None:
+            self._seen_seconds = seconds
+        else:
+            self._seen_seconds = (self._seen_seconds + seconds) / 2
 
     @property
     def num_bytes(self) -> int:
         """Bytes of its tests, which are held twice: as text, and as input or values."""
-        per_character = 2 if self.problem.fn_name is None else 2 + _VALUE_BYTES_PER_CHARACTER
-        tests = self.problem.tests
-        return sum(
-            2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES for test in tests
-        )
+        # As text in the problem, and once more as what is sent or compared.
+        per_character = 2
+        if self.problem.fn_name is not None:
+            per_character += _VALUE_BYTES_PER_CHARACTER
+        num_bytes = 0
+        for test in self.problem.tests:
+            num_bytes += 2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES
+        return num_bytes
 
     def submit(self, code: str) -> str:
-        """Return the source that is run for an answer's code: the code itself, or the harness called with it."""
+        """Return the source that is run for an answer: its code, or the harness called with it."""
         harness = self.problem.harness
-        return code if harness is None else f"{harness}\n\nmain({code!r})\n"
+        if harness is None:
+            return code
+        return f"{harness}\n\nmain({code!r})\n"
 
     def _prepare(self, test: TestCase, value: object) -> PreparedTest:
         stdin = test.input.encode("utf-8", "surrogatepass")
         expected_bytes = len(test.output.encode("utf-8", "surrogatepass"))
         checker = self.problem.checker.type
+        # Another checker may refuse even the expected text.
         may_be_exact = checker in ("default", "exact") and expected_bytes <= _LONGEST_EXACT_BYTES
         if self.problem.fn_name is None:
             text = test.output.removesuffix("\n")
             exact = text.encode() if may_be_exact and text.isascii() else None
             return PreparedTest(stdin, value, expected_bytes, exact)
         # A checker program gets its text.
-        expected = value if checker != "program" else test.output
-        is_plain = may_be_exact and _is_plain(expected)
-        exact = json.dumps(expected, separators=(",", ":")).encode() if is_plain else None
+        expected = test.output if checker == "program" else value
+        exact = None
+        if may_be_exact and _is_plain(expected):
+            exact = json.dumps(expected, separators=(",", ":")).encode()
         return PreparedTest(stdin, expected, expected_bytes, exact)
 
     def find_failure(self, run: Run) -> tuple[Outcome, str] | None:
@@ -191,19 +228,29 @@ class PreparedProblem:
             return compared(run, compare_output(output, str(test.expected), checker))
         return compared(run, compare_value(value, test.expected, checker))
 
-    def value_of(self, run: Run, test: PreparedTest) -> object | TestResult:
-        """Return the value that a function returned, None for a program, or the TestResult of a failed test."""
+    def value_of(
+        self,
+        run: Run,
+        test: PreparedTest,
+    ) -> object | TestResult:
+        """Return the value that a function returned, or the TestResult of a failed test.
+
+        None for a program that prints.
+        """
         failure = self.find_failure(run)
         if failure is not None:
             return result_of(run, *failure)
         if self.problem.fn_name is None:
             return None
         if not run.wire:
-            return result_of(
-                run, Outcome.RUNTIME_ERROR, "the program ended before its function returned"
-            )
+            detail = "the program ended before its function returned"
+            return result_of(run, Outcome.RUNTIME_ERROR, detail)
+        # Not read: to rebuild a huge value takes longer than most tests.
         if len(run.wire) > _ALWAYS_READ_BYTES + _MOST_TIMES_LONGER * test.expected_bytes:
-            detail = f"the returned value takes {len(run.wire)} bytes, the expected one {test.expected_bytes}"
+            detail = (
+                f"the returned value takes {len(run.wire)} bytes, "
+                f"the expected one {test.expected_bytes}"
+            )
             return result_of(run, Outcome.WRONG_ANSWER, detail)
         try:
             return decode_value(run.wire)
@@ -211,52 +258,33 @@ class PreparedProblem:
             return result_of(run, Outcome.RUNTIME_ERROR, str(error))
 
 
-_LONGEST_EXACT_BYTES = 1 << 16
-_EXACT_IN_JSON = 1 << 53
-
-
 def _is_plain(value: object) -> bool:
     """Whether the sandbox encodes a value as plain JSON."""
     if type(value) is list:
         return all(map(_is_plain, value))
-    return (
-        value is None
-        or type(value) in (bool, str)
-        or (type(value) is int and abs(value) < _EXACT_IN_JSON)
-    )
+    if value is None or type(value) in (bool, str):
+        return True
+    return type(value) is int and abs(value) < _EXACT_IN_JSON
 
 
 def find_failure(
     run: Run, limits: Limits, memory_limit_mib: int, out_of_memory: str = ""
 ) -> tuple[Outcome, str] | None:
-    """Return outcome and reason of a test that failed whatever its output, or None; `out_of_memory`: sign on stderr."""
+    """Return outcome and reason of a test that failed whatever its output is, or None.
+
+    Args:
+        run: of the test.
+        limits: at which it was judged.
+        memory_limit_mib: its limit on resident memory.
+        out_of_memory: text on stderr by which the language's programs report that they ran out of
+            memory; empty if they do not.
+    """
     result = run.result
-    wire_bytes = len(run.wire or b"")
-    for name, size in (
-        ("stdout", run.stdout_bytes),
-        ("stderr", run.stderr_bytes),
-        ("returned value", wire_bytes),
-    ):
-        if size > limits.output_bytes:
-            return Outcome.OUTPUT_LIMIT, f"{name} exceeds {limits.output_bytes >> 20} MiB"
-    if result.signal == signal.SIGXFSZ:
-        return Outcome.OUTPUT_LIMIT, f"a file exceeds {limits.output_bytes >> 20} MiB"
-    if result.expired == FOLDER_EXPIRED:
-        return Outcome.OUTPUT_LIMIT, "its files exceed what a test may write"
-    lines = run.stderr.strip().splitlines() if result.exit_code else []
-    last_line = lines[-1].strip() if lines else ""
-    memory_mib = result.memory_kib / 1024
-    is_out_of_memory = (result.exit_code > 0 and _MEMORY_ERROR.match(last_line)) or (
-        (result.signal in _ABORTED or result.exit_code > 0)
-        and out_of_memory
-        and out_of_memory in run.stderr
-    )
-    is_killed_when_full = (
-        result.signal == signal.SIGKILL
-        and not result.expired
-        and memory_mib >= _NEARLY_ALL * memory_limit_mib
-    )
-    if memory_mib > memory_limit_mib or is_out_of_memory or is_killed_when_full:
+    # In the order of the table above: the first that applies decides.
+    if excess := _find_excess(run, limits):
+        return Outcome.OUTPUT_LIMIT, excess
+    if _is_out_of_memory(run, memory_limit_mib, out_of_memory):
+        memory_mib = result.memory_kib / 1024
         return Outcome.MEMORY_LIMIT, explain_memory(memory_mib, memory_limit_mib, run.stderr)
     if overrun := timing.find_overrun(result, limits, is_signalled=result.signal == signal.SIGXCPU):
         return Outcome.TIME_LIMIT, overrun
@@ -267,13 +295,58 @@ def find_failure(
         return None
     is_function = run.wire is not None
     detail = explain_error(run.stderr, result.exit_code, is_function=is_function)
-    if _NO_MORE_PROCESSES.search(last_line):
+    if _NO_MORE_PROCESSES.search(_last_line(run)):
         return Outcome.PROCESS_LIMIT, detail
     return Outcome.RUNTIME_ERROR, detail
 
 
+def _find_excess(run: Run, limits: Limits) -> str:
+    """Return which stream or file of a run is too long; empty if none is."""
+    limit_mib = limits.output_bytes >> 20
+    # By their sizes: of a longer stream only a byte more than the limit was kept.
+    for name, size in (
+        ("stdout", run.stdout_bytes),
+        ("stderr", run.stderr_bytes),
+        ("returned value", len(run.wire or b"")),
+    ):
+        if size > limits.output_bytes:
+            return f"{name} exceeds {limit_mib} MiB"
+    if run.result.signal == signal.SIGXFSZ:
+        return f"a file exceeds {limit_mib} MiB"
+    if run.result.expired == Expiry.FOLDER:
+        return "its files exceed what a test may write"
+    return ""
+
+
+def _is_out_of_memory(
+    run: Run,
+    memory_limit_mib: int,
+    out_of_memory: str,
+) -> bool:
+    """Whether a run held more memory than it may, or ended because it could get no more."""
+    result = run.result
+    memory_mib = result.memory_kib / 1024
+    if memory_mib > memory_limit_mib:
+        return True
+    has_failed = result.exit_code > 0
+    if has_failed and _MEMORY_ERROR.match(_last_line(run)):
+        return True
+    has_given_up = has_failed or result.signal in _ABORTED
+    if has_given_up and out_of_memory and out_of_memory in run.stderr:
+        return True
+    # The kernel kills what fills the machine.
+    is_killed = result.signal == signal.SIGKILL and not result.expired
+    return is_killed and memory_mib >= _NEARLY_ALL * memory_limit_mib
+
+
+def _last_line(run: Run) -> str:
+    """Return the last line on stderr of a run that ended with an exit code; empty for any other."""
+    lines = run.stderr.strip().splitlines() if run.result.exit_code else []
+    return lines[-1].strip() if lines else ""
+
+
 def without_run(outcome: Outcome, detail: str) -> TestResult:
-    """Return the result of a program that could not be built, or of a test that our machine could not run."""
+    """Return the result of a program that was not built, or of a test that could not run."""
     return TestResult(outcome, 0.0, 0.0, 0.0, "", shorten(detail))
 
 
@@ -284,13 +357,22 @@ def conclude(
     isolation: str = "",
     uncounted: Sequence[UncountedRun] = (),
 ) -> Verdict:
-    """Return the verdict on a program by the results of its tests: the first one that failed decides."""
-    outcome, detail = Outcome.ACCEPTED, ""
+    """Return the verdict on a program: the first of its results that failed decides."""
+    outcome = Outcome.ACCEPTED
+    detail = ""
     for number, result in enumerate(results, 1):
         if result.verdict is not Outcome.ACCEPTED:
-            outcome, detail = result.verdict, f"test {number}: {result.detail}".rstrip(": ")
+            outcome = result.verdict
+            detail = f"test {number}: {result.detail}".rstrip(": ")
             break
-    return Verdict(outcome, tuple(results), num_tests, detail, isolation, tuple(uncounted))
+    return Verdict(
+        outcome,
+        tuple(results),
+        num_tests,
+        detail,
+        isolation,
+        tuple(uncounted),
+    )
 
 
 def compared(run: Run, comparison: Comparison) -> TestResult:
@@ -299,8 +381,17 @@ def compared(run: Run, comparison: Comparison) -> TestResult:
     return result_of(run, outcome, comparison.detail, comparison.method)
 
 
-def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> TestResult:
+def result_of(
+    run: Run,
+    outcome: Outcome,
+    detail: str,
+    method: str = "",
+) -> TestResult:
     """Return the result of a test: its outcome, with what its run took."""
+    # A right output is not kept: the test has it.
+    output = None
+    if outcome not in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR):
+        output = _beginning(run)
     return TestResult(
         verdict=outcome,
         cpu_seconds=run.cpu_seconds,
@@ -308,36 +399,42 @@ def result_of(run: Run, outcome: Outcome, detail: str, method: str = "") -> Test
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
         detail=detail and shorten(detail),
-        output=None if outcome in (Outcome.ACCEPTED, Outcome.COMPILE_ERROR) else _beginning(run),
+        output=output,
     )
 
 
 def _beginning(run: Run) -> str | None:
-    """Return the beginning of an output, or a returned value as JSON if possible; None for no or a long value."""
+    """Return the beginning of an output, or of a returned value, as JSON if possible.
+
+    None for no value or a long one.
+    """
     if run.wire is None:
-        text, num_more = (
-            run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace"),
-            run.stdout_bytes,
-        )
-        return (
-            text if len(text) <= _MAX_OUTPUT else f"{text[:_MAX_OUTPUT]}\n[... of {num_more} bytes]"
-        )
+        # Enough bytes for the characters that are kept: a character has four at most.
+        text = run.stdout[: 4 * _MAX_OUTPUT].decode("utf-8", "backslashreplace")
+        return _abbreviate(text, f"{run.stdout_bytes} bytes")
     if not run.wire or len(run.wire) > _LONGEST_VALUE_KEPT_BYTES:
         return None
     try:
-        value = decode_value(run.wire)
-        try:
-            text = json.dumps(value, ensure_ascii=False)
-        except TypeError:
-            text = repr(value)
+        text = _show(decode_value(run.wire))
     except ValueError:  # No value, or a number of more digits than Python writes.
         return None
+    # A lone surrogate could not be written into a file.
     text = text.encode("utf-8", "backslashreplace").decode()
-    return (
-        text
-        if len(text) <= _MAX_OUTPUT
-        else f"{text[:_MAX_OUTPUT]}\n[... of {len(text)} characters]"
-    )
+    return _abbreviate(text, f"{len(text)} characters")
+
+
+def _show(value: object) -> str:
+    try:
+        return json.dumps(value, ensure_ascii=False)
+    except TypeError:
+        return repr(value)
+
+
+def _abbreviate(text: str, size: str) -> str:
+    """Return the beginning of a text, and if there is more, its size."""
+    if len(text) <= _MAX_OUTPUT:
+        return text
+    return f"{text[:_MAX_OUTPUT]}\n[... of {size}]"
 
 
 def signal_name(number: int) -> str:
@@ -351,4 +448,6 @@ def signal_name(number: int) -> str:
 def shorten(text: str) -> str:
     """Return a text as one line that is short enough to be shown."""
     line = " ".join(text.split())
-    return line if len(line) <= _MAX_DETAIL else line[: _MAX_DETAIL - 3] + "..."
+    if len(line) <= _MAX_DETAIL:
+        return line
+    return line[: _MAX_DETAIL - 3] + "..."

@@ -1,21 +1,24 @@
 """Several tests of one program in one process, each with a state as fresh as possible.
 
-Only for programs that the judge's screen lets pass (`judge/run/screen.py`): they name nothing that could
-reach another test. What they could still change is the attributes of library objects; these are compared with what
-they were before the first test, and a process in which they differ runs no other test. That is done after every test,
-but for programs that name nothing by which they could change one: there it is done after 16, 64 ... tests and after
-the last, and a test counts once a later check has found no change. Such a program's own module is made anew for each
-test only if it binds more than functions, classes and constants (`judge/run/screen.py`).
+Only for programs that the judge's screen lets pass (`judge/run/screen.py`): they name nothing that
+could reach another test. What they could still change is the attributes of library objects; these
+are compared with what they were before the first test, and a process in which they differ runs no
+other test. That is done after every test, but for programs that name nothing by which they could
+change one. There it is done after 16, 64 ... tests and after the last, and a test counts once a
+later check has found no change. Such a program's own module is made afresh for each test only if it
+binds more than functions, classes and constants (`judge/run/screen.py`).
 
-The first test is run to its end like one in a process of its own. The others are passed by two memory files: their
-inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the process asks whether to go on: it never
-learns what a right output is, and a wrong one ends it.
+The first test is run to its end like one in a process of its own. The others are passed by two
+memory files: their inputs, and a frame for every test that ended. After 1, 4, 16 ... tests the
+process asks whether to go on: it never learns what a right output is, and a wrong one ends it.
 
-    inputs   count, then the length of each input (64 bits each), then the inputs; there once the first test was right
-    frames   for each test: its status (16 bits), the length of its output (64 bits), its output; what the first test
-             wrote to stdout stays there until it has been asked about. One without output, and with a status that no
-             test has, means that no test was running when the process ended. One bit of a status means that the library
-             was checked since the frame before, and was unchanged
+    inputs   count, then the length of each input (64 bits each), then the inputs; there once the
+             first test was right
+    frames   for each test: its status (16 bits), the length of its output (64 bits), its output;
+             what the first test wrote to stdout stays there until it has been asked about. One
+             without output, and with a status that no test has, means that no test was running when
+             the process ended. One bit of a status means that the library was checked since the
+             frame before, and was unchanged
 """
 
 from __future__ import annotations
@@ -43,16 +46,19 @@ from microcoder.judge.sandbox.protocol import Request
 from microcoder.judge.sandbox.runner import Loaded
 
 MODULES_TEXT = """
-array bisect cmath collections collections.abc copy dataclasses decimal fractions functools heapq io itertools json math
-numbers operator queue random re statistics string textwrap time typing
+array bisect cmath collections collections.abc copy dataclasses decimal fractions functools heapq io
+itertools json math numbers operator queue random re statistics string textwrap time typing
 """
+"""`MODULES` as a text."""
 MODULES = tuple(MODULES_TEXT.split())
 """Modules that a program of a shared process may import, besides `PACKAGES` and parts of `sys`."""
 PACKAGES = ("sortedcontainers",)
 """Third-party packages that a program of a shared process may import, if they are installed."""
 
 _NUMBER = struct.Struct("<Q")
+"""Layout of a count or a length."""
 _FRAME = struct.Struct("<HQ")
+"""Layout of a frame before its output: status, length."""
 HEAD_BYTES = _FRAME.size
 """Length of a frame before its output."""
 _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
@@ -60,32 +66,48 @@ _STORING = (opcode.opmap["STORE_ATTR"], opcode.opmap["DELETE_ATTR"])
 CLEAN = 0x8000
 """Flag in a frame's status: a check since the frame before found the library unchanged."""
 ENDED = 0x7FFF
-"""Status (without `CLEAN`) of the last frame of a process that ends by itself: it says that no test was cut off.
-Processes that die during a test leave none."""
+"""Status (without `CLEAN`) of the last frame of a process that ends by itself.
+
+It says that no test was cut off. Processes that die during a test leave none.
+"""
 GO_ON = b"+"
-"""The judge's answer that lets a process begin further tests; after any other, or none, the process ends."""
+"""The judge's answer that lets a process begin further tests.
+
+After any other, or none, the process ends.
+"""
 _ENOUGH_CPU_SECONDS = 0.1
-"""CPU time after which a process begins no further test: a wrong one would cost a repetition of its work."""
+"""CPU time after which a process begins no further test.
+
+A wrong one would cost a repetition of its work.
+"""
 _RARELY_CHECKED_TEXT = """
 sys math inf pi sqrt isqrt ceil floor gcd lcm comb perm factorial log log2 hypot dist prod
 List Dict Set Tuple Optional Union Any TreeNode ListNode
-Counter OrderedDict defaultdict deque heapify heappop heappush heappushpop heapreplace nlargest nsmallest
-bisect bisect_left bisect_right insort accumulate chain combinations count cycle groupby pairwise permutations product
-zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor ascii_lowercase ascii_uppercase digits
+Counter OrderedDict defaultdict deque heapify heappop heappush heappushpop heapreplace nlargest
+nsmallest bisect bisect_left bisect_right insort accumulate chain combinations count cycle groupby
+pairwise permutations product zip_longest cache lru_cache cmp_to_key reduce add index mul sub xor
+ascii_lowercase ascii_uppercase digits
 """
 _RARELY_CHECKED = frozenset(_RARELY_CHECKED_TEXT.split())
-"""Library names by which a program that sets no attribute cannot change the library: none sets an attribute of its
-arguments, or is a container. Those of `re`, `random` and `decimal` are not here: `Library.reset` resets their state."""
+"""Library names by which a program that sets no attribute cannot change the library.
+
+None sets an attribute of its arguments, or is a container. Those of `re`, `random` and `decimal`
+are not here: `Library.reset` resets their state.
+"""
 _STREAMING_TEXT = """
 print input sys stdin stdout stderr exit quit
 """
 _STREAMING = frozenset(_STREAMING_TEXT.split())
 """Names of the library by which a program that may share a process can reach its streams."""
 _FIRST_LOOK = 16
-"""Tests before the first check of the library if a program can hardly change it: most have fewer, and one check."""
+"""Tests before the first check of the library if a program can hardly change it.
+
+Most have fewer, and one check.
+"""
 _MOST_STDERR_BYTES = 1 << 16
 """Largest output on stderr after which another test may follow in the process."""
 _IMMUTABLE_CLASS = 1 << 8
+"""Flag of classes whose attributes cannot be set."""
 _INNER_NAMES = ("fget", "fset", "fdel", "func", "__func__", "__wrapped__", "__self__")
 """Attributes by which properties, methods and their like hold functions."""
 
@@ -113,7 +135,10 @@ def pack_frame(status: int, output: bytes) -> bytes:
 
 
 def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield status and output of each test that ended; the incomplete frame of a killed process is left out."""
+    """Yield status and output of each test that ended.
+
+    The incomplete frame of a killed process is left out.
+    """
     position = 0
     while position + _FRAME.size <= len(frames):
         status, length = _FRAME.unpack_from(frames, position)
@@ -124,12 +149,13 @@ def unpack_frames(frames: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 class Library:
-    """The objects of the standard library and of `PACKAGES` that programs can reach, as they were before any test.
+    """The objects of the standard library and of `PACKAGES` that programs can reach.
 
-    A program changes an object by an attribute that its source names, or by handing it to a function of the library,
-    which adds attributes. So the number of attributes of every object is compared, and the identity of those that the
-    program names if it stores any, and no more: looking at all of them would cost more than a small test does. Never
-    by equality, which a program can define.
+    They are noted as they were before any test. A program changes an object by an attribute that
+    its source names, or by handing it to a function of the library, which adds attributes. So the
+    number of attributes of every object is compared, and the identity of those that the program
+    names if it stores any, and no more: looking at all of them would cost more than a small test
+    does. Never by equality, which a program can define.
     """
 
     def __init__(self, prelude: dict[str, Any]) -> None:
@@ -140,20 +166,19 @@ class Library:
         self._seen: set[int] = set()
         # They fill as programs run, and what they hold is lost if nothing refers to it but they.
         self._caches = [
-            one for one in gc.get_objects() if type(one) is functools._lru_cache_wrapper
+            member for member in gc.get_objects() if type(member) is functools._lru_cache_wrapper
         ]
         regular = sys.modules["re"]
         filling = (getattr(regular, name, None) for name in ("_cache", "_cache2"))
-        self._seen.update(id(one) for one in filling if one is not None)
+        self._seen.update(id(cache) for cache in filling if cache is not None)
         for node_class in nodes.GIVEN_NAMES.values():
             # Copying leaves a note on the class: now, so that no test does.
             copy.copy(node_class())
         packages = [sys.modules[name] for name in PACKAGES if name in sys.modules]
         for module in [*map(importlib.import_module, MODULES), *packages, nodes, builtins]:
             for name in getattr(module, "__all__", ()):
-                getattr(
-                    module, name
-                )  # Some are made when they are first asked for, as `typing.Match` since 3.13.
+                # Some are made when they are first asked for, as `typing.Match` since 3.13.
+                getattr(module, name)
             self._spaces.append(vars(module))
             self._note_all(vars(module))
         self._spaces.append(prelude)
@@ -170,8 +195,8 @@ class Library:
         self._filled = _pack([_contents_of(cached) for cached in self._caches])
         self._views = [
             view
-            for one in self._containers
-            for view in ((one.keys(), one.values()) if type(one) is dict else (one,))
+            for box in self._containers
+            for view in ((box.keys(), box.values()) if type(box) is dict else (box,))
         ]
         self._sized = [*_pack(self._spaces), *self._lists, *self._views]
         self._lengths = [*map(len, self._sized)]
@@ -222,18 +247,21 @@ class Library:
         stored: set[str] = set()
         pending = [code]
         while pending:
-            one = pending.pop()
-            operations = one.co_code[::2]
-            names.update(one.co_names)
+            part = pending.pop()
+            operations = part.co_code[::2]
+            names.update(part.co_names)
             if any(number in operations for number in _STORING):
-                stored.update(one.co_names)
-            pending += [constant for constant in one.co_consts if isinstance(constant, CodeType)]
+                stored.update(part.co_names)
+            pending += [constant for constant in part.co_consts if isinstance(constant, CodeType)]
         named = [known for name in stored for known in self._by_name.get(name, ())]
         is_rare = not stored and self._suspicious.isdisjoint(names)
         return _Reach(named, is_rare, _STREAMING.isdisjoint(names))
 
     def is_changed(self, reach: _Reach) -> bool:
-        """Whether the library differs from before any test: sizes, items of containers, or members `reach.named`."""
+        """Whether the library differs from before any test.
+
+        That is in sizes, items of containers, or members `reach.named`.
+        """
         if [*map(len, self._sized)] != self._lengths:
             return True
         if [*map(id, chain.from_iterable(self._views))] != self._addresses:
@@ -243,8 +271,8 @@ class Library:
     def reset(self, *, is_rare: bool = False) -> None:
         """Empty caches, and restore the decimal context and the state of shared random numbers.
 
-        Caches come first: what they held may run code when it is freed. With `is_rare` only these and the count of
-        threads are reset.
+        Caches come first: what they held may run code when it is freed. With `is_rare` only these
+        and the count of threads are reset.
         """
         if any(self._filled):
             for cached in self._caches:
@@ -262,41 +290,57 @@ class Library:
 
 
 def _pack(spaces: Sequence[Mapping[Any, Any]]) -> list[KeysView[Any]]:
-    """Return a keys view of each mapping; the views lie side by side in memory, and `len` of one writes to no other.
+    """Return a keys view of each mapping.
 
-    A process pays for each page that it writes first, and merely using an object writes to it (its reference count).
+    The views lie side by side in memory, and `len` of one writes to no other. A process pays for
+    each page that it writes first, and merely using an object writes to it (its reference count).
     """
     # The first ones fill the gaps that the heap has.
-    gaps, packed = [space.keys() for space in spaces], [space.keys() for space in spaces]
+    gaps = [space.keys() for space in spaces]
+    packed = [space.keys() for space in spaces]
     del gaps
     return packed
 
 
 def _contents_of(cached: Any) -> dict[Any, Any]:
-    """Return the emptied dictionary behind a function's cache; a non-empty one if it cannot be found."""
+    """Return the emptied dictionary behind a function's cache.
+
+    It is a non-empty one if it cannot be found.
+    """
     cached.cache_clear()
-    found = [
-        one for one in gc.get_referents(cached) if type(one) is dict and one is not cached.__dict__
+    contents = [
+        held
+        for held in gc.get_referents(cached)
+        if type(held) is dict and held is not cached.__dict__
     ]
-    return found[0] if len(found) == 1 else {None: None}
+    return contents[0] if len(contents) == 1 else {None: None}
 
 
 class _Reach(NamedTuple):
     """Library members and streams that a program can touch."""
 
     named: list[tuple[Mapping[str, Any], str, Any]]
-    """Library members that share a name with an attribute the program sets: (namespace, name, member)."""
+    """Library members that share a name with an attribute the program sets.
+
+    Each is (namespace, name, member).
+    """
     is_rare: bool
-    """Whether the program names nothing by which it could change the library, so that a check now and then suffices."""
+    """The program names nothing by which it could change the library.
+
+    So a check now and then suffices.
+    """
     is_silent: bool
-    """Whether the program names nothing by which it could read or write, so that its streams stay as they are."""
+    """The program names nothing by which it could read or write.
+
+    So its streams stay as they are.
+    """
 
 
 class Batch:
     """Iterates over the tests of one process: reads their inputs, and writes a frame for each.
 
-    Each iteration begins a test, whose result is passed to `end`. The caller loops, so that a program runs with as many
-    calls above it as in a process of its own.
+    Each iteration begins a test, whose result is passed to `end`. The caller loops, so that a
+    program runs with as many calls above it as in a process of its own.
     """
 
     def __init__(
@@ -307,7 +351,9 @@ class Batch:
         packed: bytes,
         renew_modules: Callable[[], None],
     ) -> None:
-        """Begin with the first test's streams and modules in place; later tests get new ones as far as needed.
+        """Begin with the first test's streams and modules in place.
+
+        Later tests get new ones as far as needed.
 
         Args:
             files: the descriptors.
@@ -324,21 +370,26 @@ class Batch:
         self._stdin_start = os.SEEK_END if request.fn_name else os.SEEK_SET
         self._binds_constants = request.binds_constants
         self._longest_until = time.monotonic() + _ENOUGH_CPU_SECONDS - time.process_time()
-        """Monotonic time before which no thread can have used `_ENOUGH_CPU_SECONDS`; cheap to read."""
+        """Monotonic time before which no thread can have used `_ENOUGH_CPU_SECONDS`.
+
+        It is cheap to read.
+        """
         self._num_young = -1
         """Collections of young garbage since the last full one; -1 if that is not known."""
         self._limits = sys.getrecursionlimit(), sys.get_int_max_str_digits()
         self._num_done = 0
         self._is_over = False
-        self._found = 0
+        self._clean_flag = 0
         """`CLEAN` if a check since the last frame found nothing changed."""
 
     def __iter__(self) -> Iterator[tuple[Loaded | None, bytes | None]]:
-        """Yield program and input of each test, until one fails, leaves a change, or has a wrong output.
+        """Yield program and input of each test.
 
-        A program is unpacked anew for each test, since using its constants may leave traces; the caller must drop it
-        before the next. A program of None: call again what the first test defined. An input of None, that of the first
-        test: it is on stdin.
+        It ends when a test fails, leaves a change, or has a wrong output.
+
+        A program is unpacked again for each test, since using its constants may leave traces; the
+        caller must drop it before the next. A program of None: call again what the first test
+        defined. An input of None, that of the first test: it is on stdin.
         """
         yield marshal.loads(self._packed), None
         if not self._is_over and self._may_go_on():
@@ -356,12 +407,15 @@ class Batch:
                 yield (None if self._is_defined_once else marshal.loads(self._packed)), content
                 if self._is_over or not self._may_go_on():
                     break
-            if self._reach.is_rare and not self._found:
+            if self._reach.is_rare and not self._clean_flag:
                 self._is_clean(is_last=True)
         self._write(ENDED, b"")
 
     def _is_clean(self, *, is_last: bool) -> bool:
-        """Discard what a test left; return whether the library is unchanged, or True if no check is due."""
+        """Discard what a test left; return whether the library is unchanged.
+
+        True if no check is due.
+        """
         self._throw_away()
         if (
             self._reach.is_rare
@@ -369,8 +423,8 @@ class Batch:
             and not (self._num_done >= _FIRST_LOOK and self._is_fourfold())
         ):
             return True
-        self._found = 0 if self._library.is_changed(self._reach) else CLEAN
-        return bool(self._found)
+        self._clean_flag = 0 if self._library.is_changed(self._reach) else CLEAN
+        return bool(self._clean_flag)
 
     def _is_fourfold(self) -> bool:
         """Whether 1, 4, 16 ... tests are done."""
@@ -383,8 +437,8 @@ class Batch:
         self._is_over = bool(status)
 
     def _write(self, status: int, output: bytes) -> None:
-        frame = pack_frame(status | self._found, output)
-        self._found = 0
+        frame = pack_frame(status | self._clean_flag, output)
+        self._clean_flag = 0
         while frame:
             frame = frame[os.write(self._files.frames, frame) :]
 
@@ -393,7 +447,10 @@ class Batch:
         return os.pread(1, os.fstat(1).st_size, 0) if self._num_done else b""
 
     def _may_go_on(self) -> bool:
-        """Whether to begin another test: asks the judge after 1, 4, 16 ... tests; False after `_ENOUGH_CPU_SECONDS`."""
+        """Whether to begin another test.
+
+        It asks the judge after 1, 4, 16 ... tests; False after `_ENOUGH_CPU_SECONDS`.
+        """
         if time.monotonic() > self._longest_until and time.process_time() > _ENOUGH_CPU_SECONDS:
             return False
         if not self._is_fourfold():
@@ -422,9 +479,10 @@ class Batch:
         self._library.reset(is_rare=self._reach.is_rare)
 
     def _collect(self) -> None:
-        """Free what a test left in cycles: all of it is young, unless the interpreter collected in the meantime.
+        """Free what a test left in cycles.
 
-        Only young objects are collected for programs that can reach nothing older.
+        All of it is young, unless the interpreter collected in the meantime. Only young objects are
+        collected for programs that can reach nothing older.
         """
         if self._reach.is_rare and self._reach.is_silent and gc.get_count()[1] == self._num_young:
             gc.collect(0)

@@ -1,11 +1,13 @@
-"""The folder a sandbox may write to: made where nothing can be mounted, measured, emptied after each test.
+"""The folder a sandbox may write to.
 
-Everything below a folder is reached by descriptors, one at a time and never through a link, so that neither a path that
-is too long nor a program that moves folders leads anywhere else.
+It is made where nothing can be mounted, measured, and emptied after each test. Everything below a
+folder is reached by descriptors, one at a time and never through a link. So neither a path that is
+too long nor a program that moves folders leads anywhere else.
 
-`redirect_to` serves Python programs that name /tmp where the folder they may write to is another one: the functions
-that they call use that folder, while the program's own text of a path is unchanged. Programs that do not name /tmp run
-untouched; what reaches the kernel by other ways than these functions sees the machine's own /tmp, which it cannot read.
+`redirect_to` serves Python programs that name /tmp where the folder they may write to is another
+one. The functions that they call use that folder, while the program's own text of a path is
+unchanged. Programs that do not name /tmp run untouched; what reaches the kernel by other ways than
+these functions sees the machine's own /tmp, which it cannot read.
 """
 
 from __future__ import annotations
@@ -20,20 +22,27 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 PRIVATE_MODE = 0o700
+"""Mode of a folder that only its owner enters."""
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+"""Flags that open a folder, and no link to one."""
 _BLOCK_BYTES = 512
+"""Size of the blocks that `st_blocks` counts."""
 
 
 def make_private_folder(path: str) -> int:
-    """Make a folder that only its owner enters; return a descriptor that marks it as in use while it is open."""
+    """Make a folder that only its owner enters.
+
+    Return a descriptor that marks it as in use while it is open.
+    """
     try:
         os.mkdir(path, PRIVATE_MODE)
         descriptor = os.open(path, _OPEN)
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         raise OSError(
-            f"without mounts programs need a folder to write to, and {path} cannot be made ({error.strerror}); "
-            "give this user a folder for temporary files, such as a tmpfs on /tmp, or set TMPDIR to one"
+            f"without mounts programs need a folder to write to, and {path} cannot be made "
+            f"({error.strerror}); give this user a folder for temporary files, such as a tmpfs on "
+            "/tmp, or set TMPDIR to one"
         ) from None
     return descriptor
 
@@ -52,25 +61,32 @@ def empty_folder(folder: str, mode: int) -> None:
 
 
 def measure_folder(folder: str) -> tuple[int, int]:
-    """Return the number of entries and of bytes below a folder whose names nobody changes meanwhile."""
-    num_entries = num_bytes = 0
+    """Return the number of entries and of bytes below a folder.
+
+    Nobody may change its names meanwhile.
+    """
+    num_entries = 0
+    num_bytes = 0
     for parent, name, is_folder in _everything_below(folder):
         num_entries += 1
         if not is_folder:
-            num_bytes += (
-                _BLOCK_BYTES * os.stat(name, dir_fd=parent, follow_symlinks=False).st_blocks
-            )
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            num_bytes += _BLOCK_BYTES * status.st_blocks
     return num_entries, num_bytes
 
 
 def open_files(folder: str) -> list[int]:
-    """Return a descriptor of every file below a folder whose names nobody changes meanwhile."""
+    """Return a descriptor of every file below a folder.
+
+    Nobody may change its names meanwhile.
+    """
     opened: list[int] = []
     try:
         for parent, name, is_folder in _everything_below(folder):
-            if not is_folder and stat.S_ISREG(
-                os.stat(name, dir_fd=parent, follow_symlinks=False).st_mode
-            ):
+            if is_folder:
+                continue
+            status = os.stat(name, dir_fd=parent, follow_symlinks=False)
+            if stat.S_ISREG(status.st_mode):
                 opened.append(_open_file(name, parent))
     except OSError:
         close_all(opened)
@@ -90,9 +106,13 @@ def num_bytes_of(descriptor: int) -> int:
 
 
 def is_open_elsewhere(descriptor: int) -> bool:
-    """Whether a file is, or may be, open, mapped or being passed between processes besides by this descriptor."""
+    """Whether a file is, or may be, in use besides by this descriptor.
+
+    That is open, mapped, or being passed between processes.
+    """
     try:
-        # The kernel grants a lease to whoever alone has a file open: it counts what /proc does not list.
+        # The kernel grants a lease to whoever alone has a file open: it counts what /proc does not
+        # list.
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_WRLCK)
         fcntl.fcntl(descriptor, fcntl.F_SETLEASE, fcntl.F_UNLCK)
     except OSError:
@@ -105,11 +125,15 @@ def _open_file(name: str, parent: int) -> int:
     try:
         return os.open(name, os.O_RDONLY | flags, dir_fd=parent)
     except PermissionError:
+        # Not readable, but held all the same.
         return os.open(name, os.O_PATH | flags, dir_fd=parent)
 
 
 def _everything_below(folder: str, *, is_emptied: bool = False) -> Iterator[tuple[int, str, bool]]:
-    """Yield the open folder that an entry is in, its name, and whether it is a folder; the deepest entries first."""
+    """Yield everything below a folder, the deepest entries first.
+
+    Yielded are the open folder that an entry is in, its name, and whether it is a folder.
+    """
     here = os.open(folder, _OPEN)
     above: list[tuple[str, tuple[int, int], list[tuple[str, bool]]]] = []
     try:
@@ -117,9 +141,9 @@ def _everything_below(folder: str, *, is_emptied: bool = False) -> Iterator[tupl
         while left or above:
             if not left:
                 name, identity, left = above.pop()
-                # A program that moves the folder changes what ".." is; climbing on would lead out of what is to be
-                # emptied.
                 here = _replace(here, os.open("..", _OPEN, dir_fd=here))
+                # A program that moves the folder changes what ".." is; climbing on would lead out
+                # of what is to be emptied.
                 if _identity(here) != identity:
                     raise OSError(errno.ESTALE, "a folder was moved")
                 yield here, name, True
@@ -137,6 +161,7 @@ def _everything_below(folder: str, *, is_emptied: bool = False) -> Iterator[tupl
 
 
 def _list(descriptor: int) -> list[tuple[str, bool]]:
+    """Return the entries of an open folder: name, and whether it is a folder."""
     with os.scandir(descriptor) as entries:
         return [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
 
@@ -148,20 +173,22 @@ def _open_inside(name: str, parent: int, is_emptied: bool) -> int:
     except PermissionError:
         _open_up(name, parent)
         return os.open(name, _OPEN, dir_fd=parent)
-    if is_emptied and os.fstat(descriptor).st_mode & 0o700 != 0o700:
-        os.fchmod(descriptor, 0o700)
+    if is_emptied and os.fstat(descriptor).st_mode & PRIVATE_MODE != PRIVATE_MODE:
+        os.fchmod(descriptor, PRIVATE_MODE)
     return descriptor
 
 
 def _open_up(name: str, parent: int) -> None:
+    """Give a folder's owner all rights on it, whatever its mode."""
     handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         reach = f"/proc/self/fd/{handle}"
         if os.path.exists(reach):
-            os.chmod(reach, 0o700)
+            os.chmod(reach, PRIVATE_MODE)
         else:
-            # In a private root, where the only process that could put a link in its place has ended.
-            os.chmod(name, 0o700, dir_fd=parent)
+            # In a private root, where the only process that could put a link in its place has
+            # ended.
+            os.chmod(name, PRIVATE_MODE, dir_fd=parent)
     finally:
         os.close(handle)
 
@@ -172,16 +199,24 @@ def _identity(descriptor: int) -> tuple[int, int]:
 
 
 def _replace(old: int, new: int) -> int:
+    """Close a descriptor and return the one that takes its place."""
     os.close(old)
     return new
 
 
 USUAL = "/tmp"
-_ONE_PATH = """
-open stat lstat access mkdir rmdir unlink remove listdir scandir chdir chmod readlink truncate utime statvfs
+"""The folder that programs expect to write to."""
+_SINGLE_PATH = """
+open stat lstat access mkdir rmdir unlink remove listdir scandir chdir chmod readlink truncate utime
+statvfs
 """
+"""Functions of `os` that take one path."""
 _TWO_PATHS = "rename replace symlink"
+"""Functions of `os` that take two paths."""
 _PATH_KEYWORDS = ("path", "file", "src", "dst")
+"""Names of their parameters that are paths."""
+_ENDS_OF_NAME = ("", b"", "/", b"/")
+"""What follows the name of a folder in a path to it, or to what is below it."""
 
 
 def is_needed(source: int) -> bool:
@@ -190,43 +225,54 @@ def is_needed(source: int) -> bool:
 
 
 def redirect_to(folder: str) -> None:
-    """Make Python's functions find /tmp in `folder`; in a test's own process, before its program."""
+    """Make Python's functions find /tmp in `folder`.
 
-    def lead(path: Any) -> Any:
-        if isinstance(path, os.PathLike):
-            path = os.fspath(path)
-        pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
-        for usual, own in pairs:
-            if type(path) is type(usual) and _is_below(path, usual) and not _is_below(path, own):
-                return own + path[len(usual) :]
-        return path
+    It is called in a test's own process, before its program.
+    """
 
     def wrap(function: Callable[..., Any], num_paths: int) -> Callable[..., Any]:
-        def led(*arguments: Any, **named: Any) -> Any:
-            paths = [lead(path) for path in arguments[:num_paths]]
+        def redirected(*arguments: Any, **named: Any) -> Any:
+            paths = [_redirect(path, folder) for path in arguments[:num_paths]]
             for key in _PATH_KEYWORDS:
                 if key in named:
-                    named[key] = lead(named[key])
+                    named[key] = _redirect(named[key], folder)
             return function(*paths, *arguments[num_paths:], **named)
 
-        led.__name__ = led.__qualname__ = function.__name__
-        led.__doc__ = function.__doc__
-        return led
+        redirected.__name__ = function.__name__
+        redirected.__qualname__ = function.__name__
+        redirected.__doc__ = function.__doc__
+        return redirected
 
-    for names, num_paths in ((_ONE_PATH, 1), (_TWO_PATHS, 2)):
+    find_folder = os.getcwd
+
+    def find_usual_folder() -> str:
+        here = find_folder()
+        return USUAL + here[len(folder) :] if here.startswith(folder) else here
+
+    for names, num_paths in ((_SINGLE_PATH, 1), (_TWO_PATHS, 2)):
         for name in names.split():
             setattr(os, name, wrap(getattr(os, name), num_paths))
-    builtins.open = io.open = wrap(open, 1)
-    find_folder = os.getcwd
-    os.getcwd = lambda: (
-        USUAL + here[len(folder) :] if (here := find_folder()).startswith(folder) else here
-    )
+    own_open = wrap(open, 1)
+    builtins.open = own_open
+    io.open = own_open
+    os.getcwd = find_usual_folder
+
+
+def _redirect(path: Any, folder: str) -> Any:
+    """Return a path below /tmp as one below a folder; any other as it is."""
+    if isinstance(path, os.PathLike):
+        path = os.fspath(path)
+    pairs: list[tuple[Any, Any]] = [(USUAL, folder), (USUAL.encode(), folder.encode())]
+    for usual, own in pairs:
+        if type(path) is not type(usual):
+            continue
+        # The folder may be below /tmp itself.
+        if _is_below(path, usual) and not _is_below(path, own):
+            return own + path[len(usual) :]
+    return path
 
 
 def _is_below(path: Any, folder: Any) -> bool:
-    return path[: len(folder)] == folder and path[len(folder) : len(folder) + 1] in (
-        "",
-        b"",
-        "/",
-        b"/",
-    )
+    """Whether a path is that of a folder, or of something below it."""
+    length = len(folder)
+    return path[:length] == folder and path[length : length + 1] in _ENDS_OF_NAME

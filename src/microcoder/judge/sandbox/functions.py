@@ -1,8 +1,8 @@
-"""Function-call problems: call the program's function, or its class, and write the result to the wire.
+"""Function-call problems: call the program's function, or its class, and write the result.
 
-The wire is a file for the encoded result: JSON with tags for the types that JSON lacks. Subclasses are read by the
-methods of their base class, and the judge rebuilds plain values only, so what a result's class claims about itself
-never matters.
+It is written to the wire, a file for the encoded result: JSON with tags for the types that JSON
+lacks. Subclasses are read by the methods of their base class, and the judge rebuilds plain values
+only, so what a result's class claims about itself never matters.
 """
 
 from __future__ import annotations
@@ -28,7 +28,9 @@ from microcoder.judge.sandbox import nodes
 from microcoder.judge.sandbox.runner import Loaded, enter_dialect, guarded
 
 _EXACT_IN_JSON = 1 << 53
+"""Integers below this are written as they are; readers of JSON may take larger ones for floats."""
 _MAX_DEPTH = 200
+"""Deepest nesting of a value that is encoded."""
 _MOST_ITEMS = 1 << 22
 """Most items taken from an iterator; a list may be longer."""
 
@@ -41,9 +43,12 @@ _SEQUENCES = (
     type({}.values()),
     type({}.items()),
 )
+"""Types that are encoded as lists."""
 _NOT_LISTS = (bytes, bytearray, memoryview)
+"""Sequences that are encoded as nothing."""
 
 Encoded = bool | int | str | list[Any] | dict[str, Any] | None
+"""A value in the wire's form."""
 
 
 def encode(value: Any, depth: int = 0) -> Encoded:
@@ -67,8 +72,13 @@ def encode(value: Any, depth: int = 0) -> Encoded:
         return {"dict": [[encode(key, depth + 1), encode(item, depth + 1)] for key, item in pairs]}
     for sequence in _SEQUENCES:
         if issubclass(kind, sequence):
-            items = sequence.__iter__(value)
-            return [encode(item, depth + 1) for item in items]
+            return [encode(item, depth + 1) for item in sequence.__iter__(value)]
+    # Rarer types are told apart elsewhere: few results hold one.
+    return _encode_rare(value, kind, depth)
+
+
+def _encode_rare(value: Any, kind: type, depth: int) -> Encoded:
+    """Encode a set, a number of a library, an array, or another sequence or iterator."""
     if issubclass(kind, (set, frozenset)):
         base = set if issubclass(kind, set) else frozenset
         return {"set": [encode(item, depth + 1) for item in base.__iter__(value)]}
@@ -79,26 +89,38 @@ def encode(value: Any, depth: int = 0) -> Encoded:
     if issubclass(kind, complex) and not complex.imag.__get__(value):
         return encode(complex.real.__get__(value), depth + 1)
     numpy = sys.modules.get("numpy")
-    if numpy is not None and issubclass(kind, numpy.ndarray):
-        return encode(numpy.ndarray.tolist(value), depth + 1)
-    if numpy is not None and issubclass(kind, numpy.complexfloating) and not value.imag:
-        return encode(value.real, depth + 1)
-    if numpy is not None and issubclass(kind, numpy.floating):
-        return _encode_numpy(value)
-    if numpy is not None and issubclass(kind, numpy.generic):
-        return encode(value.item(), depth + 1)
+    if numpy is not None and issubclass(kind, (numpy.ndarray, numpy.generic)):
+        return _encode_numpy(numpy, value, kind, depth)
     if issubclass(kind, collections.abc.Sequence) and not issubclass(kind, _NOT_LISTS):
         return [encode(item, depth + 1) for item in value]
     if issubclass(kind, collections.abc.Iterator):
-        items = [encode(item, depth + 1) for item in itertools.islice(value, _MOST_ITEMS + 1)]
-        if len(items) > _MOST_ITEMS:
-            raise TypeError(f"the returned iterator does not end within {_MOST_ITEMS} items")
-        return items
+        return _encode_iterator(value, depth)
     raise TypeError(f"the returned value is of type {kind.__name__}, which cannot be compared")
 
 
+def _encode_numpy(numpy: Any, value: Any, kind: type, depth: int) -> Encoded:
+    """Encode an array or a number of numpy as what it stands for."""
+    if issubclass(kind, numpy.ndarray):
+        return encode(numpy.ndarray.tolist(value), depth + 1)
+    if issubclass(kind, numpy.complexfloating) and not value.imag:
+        return encode(value.real, depth + 1)
+    if issubclass(kind, numpy.floating):
+        return _encode_numpy_real(value)
+    return encode(value.item(), depth + 1)
+
+
+def _encode_iterator(value: Any, depth: int) -> Encoded:
+    items = [encode(item, depth + 1) for item in itertools.islice(value, _MOST_ITEMS + 1)]
+    if len(items) > _MOST_ITEMS:
+        raise TypeError(f"the returned iterator does not end within {_MOST_ITEMS} items")
+    return items
+
+
 _LARGEST_EXPONENT = 100_000
-"""Decimal exponent up to which a decimal is made a ratio of integers: beyond it they would fill the memory."""
+"""Decimal exponent up to which a decimal is made a ratio of integers.
+
+Beyond it they would fill the memory.
+"""
 
 
 def _encode_decimal(value: Any) -> Encoded:
@@ -116,12 +138,13 @@ def _encode_decimal(value: Any) -> Encoded:
     return _encode_ratio(*decimal_type.as_integer_ratio(value))
 
 
-def _encode_numpy(value: Any) -> Encoded:
+def _encode_numpy_real(value: Any) -> Encoded:
     """Encode a real number of numpy: exactly if it is of more digits than a float has."""
     with contextlib.suppress(OverflowError, ValueError):
         # They say of infinities and nan that they are no ratio.
         ratio = value.as_integer_ratio()
-        if (nearest := _nearest(*ratio)).as_integer_ratio() != ratio:
+        nearest = _nearest(*ratio)
+        if nearest.as_integer_ratio() != ratio:
             return _encode_ratio(*ratio)
         return {"float": nearest.hex()}
     return {"float": float.hex(float(value))}
@@ -147,30 +170,41 @@ def _nearest(numerator: int, denominator: int) -> float:
 
 
 MODULE_NAME = "solution"
+"""Name of the module that a function's program is, as programs see it."""
 _RECURSION_LIMIT = 50_000
-"""Recursion limit of functions: their problems expect recursion as deep as the input, and programs do not set it."""
+"""Recursion limit of functions.
+
+Their problems expect recursion as deep as the input, and programs do not set it.
+"""
 
 _MODULE_NAMES = (
-    "array bisect collections copy datetime decimal fractions functools heapq io itertools json math operator os "
-    "random re statistics string sys time typing"
+    "array bisect collections copy datetime decimal fractions functools heapq io itertools json "
+    "math operator os random re statistics string sys time typing"
 )
+"""Modules that a LeetCode program may use without importing them."""
 _STARRED_NAMES = (
-    "typing string re datetime collections heapq bisect copy math random statistics itertools functools operator "
-    "io sys json"
+    "typing string re datetime collections heapq bisect copy math random statistics itertools "
+    "functools operator io sys json"
 )
 """Modules whose public names a LeetCode program may use without importing them; later ones win."""
+_SORTED_NAMES = ("SortedList", "SortedDict", "SortedSet")
+"""Names of the package sortedcontainers that such a program may use."""
 
 _scan_json = json.JSONDecoder().scan_once  # pyrefly: ignore[missing-attribute]
 _encode_json = json.JSONEncoder(separators=(",", ":")).encode
 
 Signature = Mapping[str, Any]
-"""Kinds of the parameters and of the result of a call or a method; a kind that is left out is plain JSON."""
+"""Kinds of the parameters and of the result of a call or a method.
+
+A kind that is left out is plain JSON.
+"""
 
 
 def build_prelude() -> dict[str, Any]:
     """Return the builtins of a function-call program: the usual LeetCode names behind Python's own.
 
-    Names found here are the last to be looked up, so they hide nothing that a program defines or imports.
+    Names found here are the last to be looked up, so they hide nothing that a program defines or
+    imports.
     """
     names: dict[str, Any] = {}
     for name, (module, public) in prelude_names().items():
@@ -178,28 +212,35 @@ def build_prelude() -> dict[str, Any]:
             loaded = sys.modules.get(module) or importlib.import_module(module)
             names[name] = getattr(loaded, public) if public else loaded
     with contextlib.suppress(ImportError):
-        sorted_ones = importlib.import_module("sortedcontainers")
-        names.update(
-            {name: getattr(sorted_ones, name) for name in ("SortedList", "SortedDict", "SortedSet")}
-        )
+        package = importlib.import_module("sortedcontainers")
+        for name in _SORTED_NAMES:
+            names[name] = getattr(package, name)
     return {**names, **nodes.GIVEN_NAMES, **vars(builtins)}
 
 
 def prelude_names() -> dict[str, tuple[str, str]]:
-    """Return name -> (module, name in it) for the prelude; the second is empty if the name is the module itself."""
+    """Return name -> (module, name in it) for the prelude.
+
+    The second is empty if the name is the module itself.
+    """
     names: dict[str, tuple[str, str]] = {}
     for module in _STARRED_NAMES.split():
-        names.update({name: (module, name) for name in public_names(module)})
-    modules = {module: (module, "") for module in _MODULE_NAMES.split()}
-    return {**names, **modules, **{name: ("nodes", name) for name in nodes.GIVEN_NAMES}}
+        for name in public_names(module):
+            names[name] = (module, name)
+    for module in _MODULE_NAMES.split():
+        names[module] = (module, "")
+    for name in nodes.GIVEN_NAMES:
+        names[name] = ("nodes", name)
+    return names
 
 
 def public_names(module: str) -> list[str]:
     """Return the names that `from module import *` binds."""
     loaded = importlib.import_module(module)
-    return getattr(loaded, "__all__", None) or [
-        name for name in vars(loaded) if not name.startswith("_")
-    ]
+    listed = getattr(loaded, "__all__", None)
+    if listed:
+        return listed
+    return [name for name in vars(loaded) if not name.startswith("_")]
 
 
 def send_result(wire: bytes, descriptor: int) -> None:
@@ -244,6 +285,7 @@ def run_function(
 
 
 def _read_arguments(given: bytes | None) -> list[Any]:
+    """Return the arguments of a call: a JSON value a line."""
     if given is None:
         given = os.pread(0, os.lseek(0, 0, os.SEEK_END), 0)  # the program finds them read
     limit = sys.get_int_max_str_digits()
@@ -268,19 +310,24 @@ def _run(
     arguments: list[Any],
     returned: list[bytes],
 ) -> None:
+    """Define the program, call its function, and add the encoded result to `returned`."""
     if program is not None:
         exec(program[0], namespace)
-    result = (_operate if call.get("style") == "design" else _call)(
-        namespace, fn_name, call, arguments
-    )
-    returned.append(
-        int.__repr__(result).encode() if type(result) is int else _encode_json(result).encode()
-    )
+    if call.get("style") == "design":
+        result = _operate(namespace, fn_name, call, arguments)
+    else:
+        result = _call(namespace, fn_name, call, arguments)
+    # The most frequent result, spelled without touching the encoder.
+    if type(result) is int:
+        returned.append(int.__repr__(result).encode())
+    else:
+        returned.append(_encode_json(result).encode())
 
 
 def _call(
     namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]
 ) -> Encoded:
+    """Call a function, or a method of the class `Solution`; return its encoded result."""
     solution = namespace.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
         function = getattr(solution(), fn_name)
@@ -296,31 +343,56 @@ def _call(
 def _apply(
     function: Any, signature: Signature, values: Sequence[Any], namespace: Mapping[str, Any]
 ) -> Encoded:
-    """Call a function with arguments built by kind from JSON values; return the flattened, encoded result."""
-    kinds = [*signature.get("parameters", ()), *["json"] * len(values)]
-    arguments = [
-        nodes.build(kind, value, namespace) for kind, value in zip(kinds, values, strict=False)
-    ]
+    """Call a function with arguments built by kind from JSON values.
+
+    Return the flattened, encoded result.
+    """
+    kinds = _kinds_of(signature, values)
+    arguments = _build_arguments(kinds, values, namespace)
     result = function(*arguments)
     kind = signature.get("returns", "json")
     if "result" in signature:
-        place = signature["result"]
-        result, kind = arguments[place], kind if kind != "json" else kinds[place]
+        index = signature["result"]
+        result = arguments[index]
+        if kind == "json":
+            kind = kinds[index]
     return encode(nodes.flatten(kind, result))
 
 
-def _operate(namespace: dict[str, Any], fn_name: str, call: Signature, given: list[Any]) -> Encoded:
-    """Make an object of a design class, call its methods in order, encode each result before the next call."""
+def _kinds_of(signature: Signature, values: Sequence[Any]) -> list[str]:
+    """Return the kind of each argument; those that the signature leaves out are plain JSON."""
+    return [*signature.get("parameters", ()), *["json"] * len(values)]
+
+
+def _build_arguments(
+    kinds: Sequence[str], values: Sequence[Any], namespace: Mapping[str, Any]
+) -> list[Any]:
+    """Return the arguments of a call; kinds without a value are left out."""
+    pairs = zip(kinds, values, strict=False)
+    return [nodes.build(kind, value, namespace) for kind, value in pairs]
+
+
+def _operate(
+    namespace: dict[str, Any], fn_name: str, call: Signature, arguments: list[Any]
+) -> Encoded:
+    """Make an object of a design class and call its methods in order.
+
+    Each result is encoded before the next call, which may change it.
+
+    Args:
+        namespace: the program's names.
+        fn_name: the class.
+        call: signatures of its methods.
+        arguments: the operations, and the arguments of each.
+    """
     if fn_name not in namespace:
         raise NameError(f"the program defines no class {fn_name}")
     signatures = {method["name"]: method for method in call.get("methods", ())}
-    operations, values = given
-    kinds = [*signatures.get("__init__", {}).get("parameters", ()), *["json"] * len(values[0])]
-    arguments = [
-        nodes.build(kind, value, namespace) for kind, value in zip(kinds, values[0], strict=False)
-    ]
-    made = namespace[fn_name](*arguments)
+    operations, values = arguments
+    kinds = _kinds_of(signatures.get("__init__", {}), values[0])
+    instance = namespace[fn_name](*_build_arguments(kinds, values[0], namespace))
     results: list[Encoded] = [None]
-    for name, inner in zip(operations[1:], values[1:], strict=True):
-        results.append(_apply(getattr(made, name), signatures.get(name, {}), inner, namespace))
+    for name, own_values in zip(operations[1:], values[1:], strict=True):
+        method = getattr(instance, name)
+        results.append(_apply(method, signatures.get(name, {}), own_values, namespace))
     return results

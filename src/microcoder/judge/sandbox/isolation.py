@@ -1,9 +1,11 @@
 """The layers of isolation, put on by the fork server before it runs programs.
 
-The order matters: namespaces, private root, preloading, then giving up user id and capabilities, and the filter of
-system calls last. A layer that the kernel refuses is noted with the reason; the supervisor decides whether to go on.
+The order matters: namespaces, private root, preloading, then giving up user id and capabilities,
+and the filter of system calls last. A layer that the kernel refuses is noted with the reason; the
+supervisor decides whether to go on. `isolate` puts on all but the last, `finish` the last.
 
-The private root holds the interpreter's libraries read-only, four devices and a small folder to write in.
+The private root (`private_root`) holds the interpreter's libraries read-only, four devices and a
+small folder to write in.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import resource
 import signal
 import socket
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -32,7 +34,14 @@ from microcoder.judge.sandbox import (
     warmup,
 )
 from microcoder.judge.sandbox.kernel import SeccompFilter, prctl
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Layer
+from microcoder.judge.sandbox.private_root import (
+    DEVICES,
+    PACKAGES,
+    SCRATCH_MODE,
+    enter_private_root,
+    scratch_folder,
+)
+from microcoder.judge.sandbox.protocol import Layer
 
 _NAMESPACES = {
     Layer.MOUNT_NAMESPACE: kernel.CLONE_NEWNS,
@@ -41,6 +50,7 @@ _NAMESPACES = {
     Layer.IPC_NAMESPACE: kernel.CLONE_NEWIPC,
     Layer.UTS_NAMESPACE: kernel.CLONE_NEWUTS,
 }
+"""Layer -> flag of unshare(2)."""
 _CAPABILITIES = {
     "CAP_CHOWN": 0,
     "CAP_DAC_OVERRIDE": 1,
@@ -48,12 +58,19 @@ _CAPABILITIES = {
     "CAP_SETGID": 6,
     "CAP_SETUID": 7,
 }
+"""Capabilities that root needs to give a folder to another user and empty it: name -> number."""
 _USER_BASES = ((1_000_000_000, 500_000_000), (20_000, 40_000), (65_534, 1))
-"""Ranges of user ids (first id, number); the first that the user namespace maps is used: far from real users."""
+"""Ranges of user ids (first id, number), far from real users.
+
+The first that the user namespace maps is used.
+"""
 
 
 def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
-    """Enter the wanted namespaces; return why each missing one is missing, and whether a user namespace was needed."""
+    """Enter the wanted namespaces.
+
+    Return why each missing one is missing, and whether a user namespace was needed.
+    """
     flags = {layer: flag for layer, flag in _NAMESPACES.items() if layer in wanted}
     if not flags:
         return {}, False
@@ -70,6 +87,7 @@ def enter_namespaces(wanted: set[str]) -> tuple[dict[str, str], bool]:
 
 
 def _unshare_each(flags: dict[Layer, int]) -> dict[str, str]:
+    """Enter namespaces; return why each missing one is missing."""
     missing: dict[str, str] = {}
     for layer, flag in flags.items():
         try:
@@ -80,17 +98,20 @@ def _unshare_each(flags: dict[Layer, int]) -> dict[str, str]:
 
 
 def _enter_user_namespace() -> None:
-    user, group = os.geteuid(), os.getegid()
+    user = os.geteuid()
+    group = os.getegid()
     kernel.unshare(kernel.CLONE_NEWUSER)
-    # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping a group would open
-    # files whose mode shuts out its members.
-    for name, text in (
-        ("setgroups", "deny"),
-        ("uid_map", f"{user} {user} 1"),
-        ("gid_map", f"{group} {group} 1"),
-    ):
-        with open(f"/proc/self/{name}", "w") as file:
-            file.write(text)
+    # The kernel takes a gid_map from an unprivileged user only after setgroups is denied: dropping
+    # a group would open files whose mode shuts out its members.
+    _write_own("setgroups", "deny")
+    _write_own("uid_map", f"{user} {user} 1")
+    _write_own("gid_map", f"{group} {group} 1")
+
+
+def _write_own(name: str, text: str) -> None:
+    """Write a file of this process in /proc."""
+    with open(f"/proc/self/{name}", "w") as file:
+        file.write(text)
 
 
 def pick_user(seed: int) -> int | None:
@@ -104,11 +125,15 @@ def pick_user(seed: int) -> int | None:
     return None
 
 
+_READ_BY_OTHERS = 0o005
+"""Rights of others to list a folder, and to enter it."""
+
+
 def is_readable_by_others(path: str) -> bool:
     """Whether any user may list and enter a folder and all its parents."""
     while True:
         try:
-            if os.stat(path).st_mode & 0o005 != 0o005:
+            if os.stat(path).st_mode & _READ_BY_OTHERS != _READ_BY_OTHERS:
                 return False
         except OSError as error:
             return error.errno != errno.EACCES
@@ -117,135 +142,34 @@ def is_readable_by_others(path: str) -> bool:
         path = os.path.dirname(path)
 
 
-_RDONLY, _NOSUID, _NODEV, _NOEXEC, _REMOUNT, _BIND, _REC, _PRIVATE = (
-    1,
-    2,
-    4,
-    8,
-    32,
-    4096,
-    16384,
-    1 << 18,
-)
-_STAGES = ("/mnt", "/media", "/srv", "/proc")
-
-SCRATCH_MODE = 0o1777
-"""Mode of the scratch folder, whose owner need not be the programs' user."""
-DEVICES = ("/dev/null", "/dev/zero", "/dev/urandom", "/dev/random")
-PACKAGES = "/packages"
-
-
-def scratch_folder(libraries: Iterable[str]) -> str:
-    """Return the path of the folder that programs may write to: /tmp, unless the interpreter itself is there."""
-    return "/box" if any(path.startswith("/tmp/") for path in libraries) else "/tmp"
-
-
-def enter_private_root(
-    libraries: Iterable[str], hidden: Iterable[str], packages: str, scratch_mib: int
-) -> None:
-    """Build the private root in a mount namespace of our own and move into it.
-
-    Args:
-        libraries: folders that stay readable under their own paths.
-        hidden: folders inside them that look empty.
-        packages: folder of third-party packages, readable as `PACKAGES`; empty if there are none.
-        scratch_mib: size of the scratch folder.
-    """
-    libraries = sorted(set(libraries))
-    scratch = scratch_folder(libraries)
-    # Where / is shared, as systemd has it, what is mounted below would else appear in the host's namespace too.
-    kernel.mount("none", "/", None, _REC | _PRIVATE)
-    # Not above anything that is to be shown: clusters keep shared folders below /mnt.
-    shown = (*libraries, packages)
-    stage = next(
-        s for s in _STAGES if os.path.isdir(s) and not any(p.startswith(s + "/") for p in shown)
-    )
-    kernel.mount("tmpfs", stage, "tmpfs", _NOSUID | _NODEV, "size=256k,nr_inodes=512,mode=0755")
-    os.mkdir(stage + scratch)
-    size = f"size={scratch_mib}m,nr_inodes=256,mode={SCRATCH_MODE:o}"
-    kernel.mount("tmpfs", stage + scratch, "tmpfs", _NOSUID | _NODEV | _NOEXEC, size)
-    bound: list[str] = []
-    for path in libraries:
-        if os.path.islink(path):
-            os.makedirs(os.path.dirname(stage + path), exist_ok=True)
-            os.symlink(os.readlink(path), stage + path)
-        elif not any(path.startswith(done + "/") for done in bound):
-            _bind(path, stage + path, [h for h in hidden if h.startswith(path + "/")], stage)
-            bound.append(path)
-    if packages:
-        _bind(packages, stage + PACKAGES, [], stage)
-    os.mkdir(stage + "/dev")
-    for device in DEVICES:
-        with open(stage + device, "w"):
-            pass
-        kernel.mount(device, stage + device, None, _BIND)
-        # What is written to a device does not care, but its mode, owner and times are the host's.
-        _make_read_only(stage + device, has_devices=True)
-    _name_streams(stage, scratch)
-    kernel.mount("none", stage, None, _REMOUNT | _BIND | _RDONLY | _NOSUID | _NODEV)
-    kernel.pivot_into(stage)
-    os.chdir(scratch)
-
-
-def _name_streams(stage: str, scratch: str) -> None:
-    """Link the usual names of the standard streams to the files that a test has if its program names them."""
-    of_streams = {"/proc/self/fd": "/dev/fd"}
-    for number, (name, file) in enumerate(
-        (("stdin", STDIN_FILE), ("stdout", STDOUT_FILE), ("stderr", STDERR_FILE))
-    ):
-        of_streams[f"/dev/{name}"] = of_streams[f"/dev/fd/{number}"] = f"{scratch}/{file}"
-    for name, target in of_streams.items():
-        os.makedirs(os.path.dirname(stage + name), exist_ok=True)
-        os.symlink(target, stage + name)
-
-
-def _bind(source: str, target: str, hidden: Iterable[str], stage: str) -> None:
-    if os.path.isdir(source):
-        os.makedirs(target, exist_ok=True)
-    else:
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "w"):
-            pass
-    kernel.mount(source, target, None, _BIND | _REC)
-    # Before the tree becomes read-only, which then holds for these too.
-    for path in hidden:
-        kernel.mount(
-            "tmpfs", stage + path, "tmpfs", _NOSUID | _NODEV, "size=4k,nr_inodes=2,mode=0755"
-        )
-    _make_read_only(target)
-
-
-def _make_read_only(target: str, *, has_devices: bool = False) -> None:
-    try:
-        kernel.make_mount_read_only(target, has_devices=has_devices)
-    except OSError as error:
-        if error.errno != errno.ENOSYS:
-            raise
-        # Kernels before 5.12: reaches this mount, not those below it, which keep the rights that they had.
-        kernel.mount(
-            "none",
-            target,
-            None,
-            _REMOUNT | _BIND | _RDONLY | _NOSUID | (0 if has_devices else _NODEV),
-        )
-
-
 @dataclass
 class Setup:
     """The isolation that is in force in this fork server."""
 
     wanted: set[str]
+    """The layers that were asked for."""
     missing: dict[str, str] = field(default_factory=dict)
+    """Layer -> why it is not in force."""
     in_user_namespace: bool = False
+    """Whether we are in a user namespace of our own."""
     is_init: bool = False
-    """Whether we are process 1 of our own pid namespace, so that `kill_everything` kills only tests."""
+    """Whether we are process 1 of our own pid namespace.
+
+    Then `kill_everything` kills only tests.
+    """
     owns_uid: bool = False
+    """Whether nothing outside this sandbox runs under our user id."""
     scratch: str = ""
     """The folder that tests may write to."""
     scratch_mode: int = folders.PRIVATE_MODE
+    """Mode of that folder."""
     file_rules: seccomp.FileRules = seccomp.PRIVATE_FILES
+    """What the filter of system calls says about files."""
     asks_about_threads: bool = False
-    """Whether the fork server counts threads: tests have no user id of their own, by which the kernel could."""
+    """Whether the fork server counts threads.
+
+    It does if tests have no user id of their own, by which the kernel could.
+    """
     shared_filter: SeccompFilter | None = None
     """The filter of all Python tests, if they can share one."""
 
@@ -255,29 +179,28 @@ class Setup:
 
     @property
     def asks(self) -> bool:
-        """Whether the kernel asks the fork server about calls of a test, so that it can count them (`quota`)."""
+        """Whether the kernel asks the fork server about calls of a test.
+
+        It does so that they can be counted (`quota`).
+        """
         return self.file_rules.asks_about_entries or self.asks_about_threads
 
     def per_test_filter(self, *, is_binary: bool) -> SeccompFilter:
         """Return the filter of one test, to be installed by its own process."""
         if not is_binary and self.shared_filter is not None:
             return self.shared_filter
-        return SeccompFilter(
-            seccomp.per_test(
-                None if self.is_init else os.getpid(),
-                is_binary=is_binary,
-                asks_about_threads=self.asks_about_threads,
-                files=self.file_rules,
-            )
+        rules = seccomp.per_test(
+            None if self.is_init else os.getpid(),
+            is_binary=is_binary,
+            asks_about_threads=self.asks_about_threads,
+            files=self.file_rules,
         )
+        return SeccompFilter(rules)
 
     def report(self) -> dict[str, str]:
         """Return the layers that are not in force, with the reason."""
-        return {
-            layer: self.missing.get(layer, "switched off")
-            for layer in protocol.LAYERS
-            if not self.has(layer)
-        }
+        absent = [layer for layer in protocol.LAYERS if not self.has(layer)]
+        return {layer: self.missing.get(layer, "switched off") for layer in absent}
 
     def attempt(self, layer: str, action: Callable[[], object]) -> None:
         """Apply a layer of isolation, or record why it could not be."""
@@ -289,12 +212,16 @@ class Setup:
 
 
 def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
-    """Apply every layer of isolation but the filter of system calls; return what is in force."""
+    """Apply every layer of isolation but the filter of system calls.
+
+    Return what is in force.
+    """
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
     setup = Setup(wanted=set(config["layers"]))
     is_root = os.geteuid() == 0
-    # Chosen by our process id, so before the pid namespace in which every sandbox has the same: two that shared a user
-    # id would count against each other's limit on processes and, without that namespace, could signal each other.
+    # Chosen by our process id, so before the pid namespace in which every sandbox has the same: two
+    # that shared a user id would count against each other's limit on processes and, without that
+    # namespace, could signal each other.
     user = pick_user(os.getpid()) if is_root else None
     setup.missing, setup.in_user_namespace = enter_namespaces(setup.wanted)
     if setup.has(Layer.PID_NAMESPACE):
@@ -310,7 +237,8 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         raise RuntimeError(
             f"its scheduler group cannot be made nice ({error}); start without nice"
         ) from None
-    libraries, packages = config["libraries"], config["packages"]
+    libraries = config["libraries"]
+    packages = config["packages"]
     # Now, since the private root has no /proc.
     config["statm"] = os.open("/proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
     setup.attempt(
@@ -318,21 +246,26 @@ def isolate(config: dict[str, Any], control: socket.socket) -> Setup:
         lambda: enter_private_root(libraries, config["hidden"], packages, config["scratch_mib"]),
     )
     if setup.has(Layer.MOUNT_NAMESPACE):
-        setup.scratch, setup.scratch_mode = scratch_folder(libraries), SCRATCH_MODE
-        packages = packages and PACKAGES
+        setup.scratch = scratch_folder(libraries)
+        setup.scratch_mode = SCRATCH_MODE
+        if packages:
+            packages = PACKAGES
     else:
         _take_private_folder(setup, config["folder"])
-    own_folders = [folder for folder in (config["stdlib"], packages) if folder]
-    _preload(config["preload"], own_folders[1:])
+    package_folders = [packages] if packages else []
+    _preload(config["preload"], package_folders)
     if is_root:
-        _drop_user(setup, user, own_folders)
+        _drop_user(setup, user, [config["stdlib"], *package_folders])
     _give_up_rights(setup)
-    _restrict_files(setup, [*libraries, *own_folders[1:]], config)
+    _restrict_files(setup, [*libraries, *package_folders], config)
     return setup
 
 
 def _take_private_folder(setup: Setup, folder: str) -> None:
-    """Without mounts, make a folder on the machine's disk to write to, to which Landlock confines programs."""
+    """Without mounts, make a folder on the machine's disk to write to.
+
+    Landlock confines programs to it.
+    """
     problem = quota.find_problem()
     if problem:
         setup.missing[Layer.RESOURCE_LIMITS] = problem
@@ -343,29 +276,40 @@ def _take_private_folder(setup: Setup, folder: str) -> None:
 
 
 def _restrict_files(setup: Setup, readable: list[str], config: dict[str, Any]) -> None:
+    """Confine this process to files, by Landlock and by the filter of system calls.
+
+    Args:
+        setup: the isolation so far.
+        readable: paths that stay readable without a private root.
+        config: the sandbox's configuration.
+    """
     is_private = setup.has(Layer.MOUNT_NAMESPACE)
+    builds = bool(config["builds"])
     setup.attempt(
         Layer.LANDLOCK,
         lambda: kernel.restrict(
+            # A private root holds nothing else.
             readable=["/"] if is_private else readable,
             hidden=() if is_private else config["hidden"],
             writable=[setup.scratch],
             devices=DEVICES,
             executables=config["runtime"]["executables"],
-            can_execute=bool(config["builds"]),
+            can_execute=builds,
         ),
     )
-    if not is_private:
-        has_landlock = setup.has(Layer.LANDLOCK)
-        can_ask = not config["builds"] and setup.has(Layer.RESOURCE_LIMITS)
-        setup.file_rules = seccomp.FileRules(
-            is_shared=True,
-            can_write=has_landlock or bool(config["builds"]),
-            can_truncate=has_landlock and kernel.version() >= kernel.SINCE_TRUNCATE,
-            asks_about_entries=can_ask,
-        )
-        # The namespace's own processes have other numbers in the /proc that we could count them by.
-        setup.asks_about_threads = can_ask and not setup.owns_uid and not setup.is_init
+    if is_private:
+        return
+    has_landlock = setup.has(Layer.LANDLOCK)
+    can_ask = not builds and setup.has(Layer.RESOURCE_LIMITS)
+    setup.file_rules = seccomp.FileRules(
+        is_shared=True,
+        can_write=has_landlock or builds,
+        can_truncate=has_landlock and kernel.version() >= kernel.SINCE_TRUNCATE,
+        asks_about_entries=can_ask,
+    )
+    # The namespace's own processes have other numbers in the /proc that we could count them by.
+    has_uncounted_threads = not setup.owns_uid and not setup.is_init
+    setup.asks_about_threads = can_ask and has_uncounted_threads
 
 
 def _become_init(control: socket.socket) -> None:
@@ -375,8 +319,10 @@ def _become_init(control: socket.socket) -> None:
         control.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         _, status = os.waitpid(pid, 0)
-        os._exit(os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1)
-    # A signal to the process group would reach the parent too, across the namespace, if it has the same user.
+        exit_code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else 1
+        os._exit(exit_code)
+    # A signal to the process group would reach the parent too, across the namespace, if it has the
+    # same user.
     os.setsid()
     prctl(kernel.PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -398,41 +344,56 @@ def _preload(modules: list[str], package_folders: list[str]) -> None:
     site.sethelper()
 
 
-def _drop_user(setup: Setup, user: int | None, folders: Sequence[str]) -> None:
+def _drop_user(setup: Setup, user: int | None, own_folders: Sequence[str]) -> None:
     """Stop being root, unless programs could then not read what they import from these folders."""
-    unreadable = [folder for folder in folders if not is_readable_by_others(folder)]
+    problem = _find_problem_with_user(setup, user, own_folders)
+    if problem or user is None:
+        setup.missing[Layer.UNPRIVILEGED_USER] = problem
+        return
+    setup.attempt(Layer.UNPRIVILEGED_USER, lambda: _become(setup, user))
+    setup.owns_uid = setup.has(Layer.UNPRIVILEGED_USER)
+
+
+def _find_problem_with_user(setup: Setup, user: int | None, own_folders: Sequence[str]) -> str:
+    """Return why programs cannot run as another user than root; empty if they can."""
     # A namespace that could be made but not be given a map has left us without any id.
     if setup.in_user_namespace or user is None or os.geteuid() != 0:
-        setup.missing[Layer.UNPRIVILEGED_USER] = "the user namespace maps no other user"
-    elif unreadable:
-        setup.missing[Layer.UNPRIVILEGED_USER] = f"{unreadable[0]} is readable by root only"
-    elif (
-        problem := ""
-        if setup.has(Layer.MOUNT_NAMESPACE)
-        else _find_problem_with_giving(setup.scratch)
-    ):
-        setup.missing[Layer.UNPRIVILEGED_USER] = problem
-    else:
-        setup.attempt(Layer.UNPRIVILEGED_USER, lambda: _become(setup, user))
-        setup.owns_uid = setup.has(Layer.UNPRIVILEGED_USER)
+        return "the user namespace maps no other user"
+    for folder in own_folders:
+        if not is_readable_by_others(folder):
+            return f"{folder} is readable by root only"
+    if setup.has(Layer.MOUNT_NAMESPACE):
+        return ""
+    return _find_problem_with_giving(setup.scratch)
 
 
 def _find_problem_with_giving(folder: str) -> str:
-    """Return why root cannot give a private folder to another user and empty it afterwards; empty if it can."""
+    """Return why root cannot give a private folder to another user and empty it afterwards.
+
+    Empty if it can.
+    """
     if not is_readable_by_others(os.path.dirname(folder)):
         return f"{folder} is in a folder readable by root only"
-    with open("/proc/self/status") as file:
-        (held,) = (int(line.split()[1], 16) for line in file if line.startswith("CapEff:"))
+    held = _read_capabilities()
     lacking = [name for name, number in _CAPABILITIES.items() if not held >> number & 1]
     return f"root lacks {', '.join(lacking)}" if lacking else ""
+
+
+def _read_capabilities() -> int:
+    """Return the capabilities in force, a bit each."""
+    with open("/proc/self/status") as file:
+        for line in file:
+            if line.startswith("CapEff:"):
+                return int(line.split()[1], 16)
+    raise ValueError("/proc/self/status has no CapEff")
 
 
 def _become(setup: Setup, user: int) -> None:
     """Become an unprivileged user for good, and give a private folder to that user."""
     if not setup.has(Layer.MOUNT_NAMESPACE):
         os.chown(setup.scratch, user, user)
-    # In this order: each step needs a capability that the last one gives up. All three ids, so that no saved one is
-    # left to return to.
+    # In this order: each step needs a capability that the last one gives up. All three ids, so that
+    # no saved one is left to return to.
     kernel.drop_bounding_capabilities()
     os.setgroups([])
     os.setresgid(user, user, user)
@@ -440,6 +401,7 @@ def _become(setup: Setup, user: int) -> None:
 
 
 def _give_up_rights(setup: Setup) -> None:
+    """Give up capabilities, and what could bring rights back."""
     kernel.drop_bounding_capabilities()
     setup.owns_uid = setup.owns_uid or setup.in_user_namespace
     setup.attempt(Layer.NO_CAPABILITIES, kernel.drop_capabilities)
@@ -451,7 +413,10 @@ def _give_up_rights(setup: Setup) -> None:
 
 
 def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tuple[int, int]:
-    """Rehearse by `run_test`, install seccomp, freeze the heap; return address space in bytes, a fork's peak in KiB."""
+    """Rehearse by `run_test`, install seccomp, freeze the heap.
+
+    Return this process's address space in bytes, and a fork's peak memory in KiB.
+    """
     if Layer.SECCOMP in setup.wanted and not config["builds"]:
         setup.shared_filter = SeccompFilter.harmless()
         warmup.rehearse(run_test)
@@ -476,8 +441,11 @@ def finish(setup: Setup, config: dict[str, Any], run_test: warmup.RunTest) -> tu
 
 def _forget_ourselves() -> None:
     """Remove this package from `sys.modules` and `sys.argv`, so that programs do not see it."""
-    # Tidiness, not protection: `gc` still finds our objects. A test that uses them reaches its own process and no more.
-    for name in [name for name in sys.modules if name.partition(".")[0] == "microcoder"]:
+    # Tidiness, not protection: `gc` still finds our objects. A test that uses them reaches its own
+    # process and no more.
+    ours = [name for name in sys.modules if name.partition(".")[0] == "microcoder"]
+    for name in ours:
         del sys.modules[name]
-    sys.argv[:] = sys.orig_argv[:] = [runner.FILE_NAME]
+    sys.argv[:] = [runner.FILE_NAME]
+    sys.orig_argv[:] = [runner.FILE_NAME]
     sys.dont_write_bytecode = True

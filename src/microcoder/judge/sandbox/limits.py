@@ -15,14 +15,20 @@ DEFAULT_STACK_BYTES = 8 << 20
 """Stack size the zygote is exec'ed with: libc takes it as the size of every thread's stack."""
 
 _MAIN_STACK_BYTES = 120 << 20
+"""Stack size of a Python program's main thread."""
 _MAX_PROCESSES = 256 + 4
-"""Limit on processes of the tests' user: 256 threads of a test, its first, the fork server, and two to spare."""
-_HEAP_ROOM_BYTES = 192 << 20
+"""Limit on processes of the tests' user.
+
+That is 256 threads of a test, its first, the fork server, and two to spare.
+"""
+_HEAPS_BYTES = 192 << 20
 """Address space added for a binary: libc reserves 64 MiB for each of up to three more heaps."""
 _MAX_PENDING_SIGNALS = 256
 """Maximum pending signals of a test; each of its timers takes one."""
 _UNLIMITED = (1 << 63) - 1
-
+"""No limit: larger than any that the kernel knows."""
+_SPARE_CPU_SECONDS = 2
+"""How much later the kernel ends a test than the fork server does."""
 
 _RLIMITS = (
     "AS",
@@ -37,14 +43,16 @@ _RLIMITS = (
     "CPU",
     "NPROC",
 )
+"""Limits that are set, without `RLIMIT_`."""
 _CPU = resource.RLIMIT_CPU
 
 
 class LimitSetter:
     """Applies limits; knows the hard limits in force, so that it never asks to exceed one.
 
-    Setting limits costs a test 0.2 ms in page faults, so the fork server takes them on itself, as soft limits that
-    its children inherit and that the filter of system calls keeps them from raising.
+    Setting limits costs a test 0.2 ms in page faults. So the fork server takes them on itself, as
+    soft limits that its children inherit and that the filter of system calls keeps them from
+    raising.
     """
 
     def __init__(
@@ -53,9 +61,10 @@ class LimitSetter:
         """Set what is the same for every test.
 
         Args:
-            owns_uid: nothing outside this sandbox runs under our user id, so its processes may be counted.
-            address_space_bytes: above 0: tests are run by a runtime that may reserve so much, whatever their limit on
-                memory, which then bounds what they may write to.
+            owns_uid: nothing outside this sandbox runs under our user id, so its processes may be
+                counted.
+            address_space_bytes: above 0: tests are run by a runtime that may reserve so much,
+                whatever their limit on memory, which then bounds what they may write to.
             reserved_bytes: of that, what it asks for beyond the limit and hardly uses.
         """
         self._address_space_bytes = address_space_bytes
@@ -63,12 +72,7 @@ class LimitSetter:
         self._base_bytes = 0
         self._owns_uid = owns_uid
         self._is_raising_filtered = True
-        hard = {
-            name: resource.getrlimit(getattr(resource, f"RLIMIT_{name}"))[1] for name in _RLIMITS
-        }
-        self._ceilings = {
-            name: _UNLIMITED if at == resource.RLIM_INFINITY else at for name, at in hard.items()
-        }
+        self._ceilings = {name: _find_ceiling(name) for name in _RLIMITS}
         self._in_force: Request | None = None
         self._cpu = resource.getrlimit(_CPU)
 
@@ -77,19 +81,25 @@ class LimitSetter:
 
         Args:
             base_bytes: address space that the zygote already takes.
-            is_raising_filtered: tests cannot call setrlimit; if they can, each must give up its hard limits.
+            is_raising_filtered: tests cannot call setrlimit; if they can, each must give up its
+                hard limits.
         """
         self._base_bytes = base_bytes
         self._is_raising_filtered = is_raising_filtered
 
-    def lend(self, request: Request) -> None:
-        """Set a test's soft limits on the fork server, for its children to inherit; `apply` sets that on CPU time."""
+    def set_inherited(self, request: Request) -> None:
+        """Set a test's soft limits on the fork server, for its children to inherit.
+
+        `apply` sets the one on CPU time.
+        """
         if request is self._in_force:
             return
         self._in_force = request
-        # The fork server ends a test at its exact limit; this, in whole seconds, holds should it be stopped itself.
-        backstop = int(request.cpu_seconds) + 2
-        self._cpu = (min(backstop, self._ceilings["CPU"]), min(backstop + 1, self._ceilings["CPU"]))
+        # The fork server ends a test at its exact limit; this, in whole seconds, holds should it be
+        # stopped itself.
+        backstop = int(request.cpu_seconds) + _SPARE_CPU_SECONDS
+        ceiling = self._ceilings["CPU"]
+        self._cpu = (min(backstop, ceiling), min(backstop + 1, ceiling))
         for name, value in self._values(request).items():
             self._set(name, value, self._ceilings[name])
 
@@ -100,49 +110,78 @@ class LimitSetter:
             self._set("FSIZE", _UNLIMITED, self._ceilings["FSIZE"])
 
     def apply(self, request: Request) -> None:
-        """Set the CPU limit of the calling process and, if it could raise them again, its hard limits."""
+        """Set the CPU limit of the calling process.
+
+        If it could raise limits again, its hard limits are set, too.
+        """
         resource.setrlimit(_CPU, self._cpu)
         if not self._is_raising_filtered:
             for name, value in self._values(request).items():
                 self._set(name, value, value)
 
     def _values(self, request: Request) -> dict[str, int]:
+        """Return the limits of a test, by name."""
         values = {
             "AS": self._base_bytes + request.memory_bytes,
             "FSIZE": request.file_bytes,
             "NOFILE": MAX_DESCRIPTORS,
             "STACK": _MAIN_STACK_BYTES,
-            # With 0, a core would still be piped to the host's collector of crashes; with 1 the kernel gives up.
+            # With 0, a core would still be piped to the host's collector of crashes; with 1 the
+            # kernel gives up.
             "CORE": 1,
             "SIGPENDING": _MAX_PENDING_SIGNALS,
-            **dict.fromkeys(("MEMLOCK", "MSGQUEUE"), 0),
+            "MEMLOCK": 0,
+            "MSGQUEUE": 0,
         }
         if request.command:
-            # Any limit would also be the size of every thread's stack, all of it address space. Without one the main
-            # stack grows while there is address space, and libc gives a thread 2 MiB, as on contest judges.
+            # Any limit would also be the size of every thread's stack, all of it address space.
+            # Without one the main stack grows while there is address space, and libc gives a thread
+            # 2 MiB, as on contest judges.
             values["STACK"] = _UNLIMITED
-            values["AS"] += _HEAP_ROOM_BYTES
+            values["AS"] += _HEAPS_BYTES
         if self._address_space_bytes:
             values["AS"] = self._address_space_bytes
             values["DATA"] = request.memory_bytes + self._reserved_bytes
-        return {**values, "NPROC": _MAX_PROCESSES} if self._owns_uid else values
+        if self._owns_uid:
+            values["NPROC"] = _MAX_PROCESSES
+        return values
 
     def _set(self, name: str, soft: int, hard: int) -> None:
         ceiling = self._ceilings[name]
-        bounded = (min(value, ceiling) for value in (soft, hard))
-        low, high = (resource.RLIM_INFINITY if value == _UNLIMITED else value for value in bounded)
-        resource.setrlimit(getattr(resource, f"RLIMIT_{name}"), (low, high))
+        limits = (_to_kernel(min(soft, ceiling)), _to_kernel(min(hard, ceiling)))
+        resource.setrlimit(_number_of(name), limits)
 
 
-_ENABLED_FILE, _GROUP_FILE = "/proc/sys/kernel/sched_autogroup_enabled", "/proc/self/autogroup"
-_MOST_SECONDS, _PAUSE_SECONDS = 30.0, 0.02
+def _number_of(name: str) -> int:
+    return getattr(resource, f"RLIMIT_{name}")
+
+
+def _find_ceiling(name: str) -> int:
+    """Return the hard limit in force."""
+    hard = resource.getrlimit(_number_of(name))[1]
+    return _UNLIMITED if hard == resource.RLIM_INFINITY else hard
+
+
+def _to_kernel(limit: int) -> int:
+    return resource.RLIM_INFINITY if limit == _UNLIMITED else limit
+
+
+_ENABLED_FILE = "/proc/sys/kernel/sched_autogroup_enabled"
+"""Says whether Linux groups processes by session."""
+_GROUP_FILE = "/proc/self/autogroup"
+"""Takes the niceness of this process's group."""
+_MOST_SECONDS = 30.0
+"""How long it is tried to set the niceness of the group."""
+_PAUSE_SECONDS = 0.02
+"""Time between two attempts."""
 
 
 def stand_back(nice: int) -> None:
-    """Set the niceness of this process, its children and their scheduler group, to no less than it is already.
+    """Set the niceness of this process, its children and their scheduler group.
 
-    Where Linux groups processes by session, a process's niceness counts within its own session only: beside others, the
-    session has one of its own, which starts from 0.
+    It becomes no less than it is already. Where Linux groups processes by session, a process's
+    niceness counts within its own session only: beside others, the session has one of its own,
+    which starts from 0.
     """
     nice = max(nice, os.getpriority(os.PRIO_PROCESS, 0))
     os.setpriority(os.PRIO_PROCESS, 0, nice)

@@ -1,10 +1,12 @@
-"""Messages between the judge (supervisor) and the sandbox's fork server (zygote), over one SOCK_SEQPACKET socket.
+"""Messages between the judge (supervisor) and the sandbox's fork server (zygote), over one socket.
 
-The supervisor sends CONFIG once, then one TEST per test with its descriptors; the zygote answers READY or
-FAILED, then one RESULT per TEST. Results have a fixed size and come from the kernel's accounting of the child.
-While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers each by GO_ON:
-STILL, whether to go on, where its wall time is spent; SLICE, when it may go on after each slice of CPU time, until
-which the child is stopped.
+The socket is of SOCK_SEQPACKET. The supervisor sends CONFIG once, then one TEST per test with its
+descriptors; the zygote answers READY or FAILED, then one RESULT per TEST. Results have a fixed size
+and come from the kernel's accounting of the child.
+
+While a test runs, the zygote asks, with the child's pidfd beside it, and the supervisor answers
+each question by GO_ON. STILL asks whether to go on, where its wall time is spent. SLICE asks when
+it may go on after each slice of CPU time, until which the child is stopped.
 """
 
 from __future__ import annotations
@@ -12,26 +14,58 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 from typing import Any, NamedTuple
 
 MAX_DESCRIPTORS = 64
 """Most open files of a test."""
-
 MAX_THREADS = 256
 """Most threads of a test."""
 
-CONFIG, READY, FAILED, TEST, RESULT = b"C", b"Y", b"F", b"T", b"R"
-STILL, SLICE, GO_ON = b"S", b"L", b"G"
+# The first byte of a message says what it is.
+CONFIG = b"C"
+"""The supervisor's configuration of the sandbox, as JSON."""
+READY = b"Y"
+"""The fork server is isolated; what it reports about that, as JSON."""
+FAILED = b"F"
+"""The fork server could not start, or not begin a test; the reason as text."""
+TEST = b"T"
+"""A test to run: a `Request`."""
+RESULT = b"R"
+"""How a test ended: a `Result`."""
+STILL = b"S"
+"""A test has spent its wall time: may it go on?"""
+SLICE = b"L"
+"""A test has used a slice of CPU time: when may it go on?"""
+GO_ON = b"G"
+"""The supervisor's answer to either question."""
 MAX_MESSAGE = 1 << 16
+"""Largest message, in bytes."""
 
-FINISHED, CPU_EXPIRED, WALL_EXPIRED, FOLDER_EXPIRED, ROOM_LACKED = 0, 1, 2, 3, 4
+
+class Expiry(IntEnum):
+    """Why the fork server ended a test: `Result.expired`."""
+
+    FINISHED = 0
+    """It did not: the test ended by itself, or by a limit of the kernel's."""
+    CPU = 1
+    """It used more CPU time than it may."""
+    WALL = 2
+    """It took more wall time than it may."""
+    FOLDER = 3
+    """Its folder held more than it may."""
+    FILE_SYSTEM = 4
+    """The file system was full before its folder was: a fault of the machine."""
+
 
 SLICE_SECONDS = 0.2
 """CPU time after which the fork server asks whether other tests are to run first."""
 
-COMPILED, REJECTED = b"C", b"E"
-"""First byte of a program's cache memfd, written before any of its own code runs: bytecode or a message follows."""
+# First byte of a program's cache memfd, written before any of its own code runs.
+COMPILED = b"C"
+"""The program's bytecode follows."""
+REJECTED = b"E"
+"""The message of the compiler's error follows."""
 
 PLAIN = "plain"
 """The dialect of programs that run as they are."""
@@ -44,8 +78,10 @@ BUILT_FILE = "main"
 
 STDIN_FILE = "stdin"
 """The scratch file that /dev/stdin and /dev/fd/0 lead to, for programs that name it."""
-STDOUT_FILE, STDERR_FILE = ".stdout", ".stderr"
-"""The scratch files that /dev/stdout and /dev/stderr lead to."""
+STDOUT_FILE = ".stdout"
+"""The scratch file that /dev/stdout leads to."""
+STDERR_FILE = ".stderr"
+"""The scratch file that /dev/stderr leads to."""
 
 
 class Layer(StrEnum):
@@ -66,10 +102,16 @@ class Layer(StrEnum):
 
 
 LAYERS = tuple(Layer)
+"""All layers, in order."""
 
 _REQUEST = struct.Struct("<ddQQ")
+"""Layout of a request's limits; the rest is JSON."""
 _RESULT = struct.Struct("<iiQQQB")
+"""Layout of a result."""
 _SECONDS = struct.Struct("<d")
+"""Layout of a number of seconds."""
+_NUM_LIMITS = 4
+"""Fields of a request that are its limits."""
 
 
 NO_RUNTIME: Mapping[str, Any] = {
@@ -79,12 +121,18 @@ NO_RUNTIME: Mapping[str, Any] = {
     "address_space_bytes": 0,
     "reserved_bytes": 0,
 }
-"""What a sandbox adds for a language's runtime if it runs none; see `find_room` in `judge/run/builds.py`."""
+"""What a sandbox adds for a language's runtime if it runs none.
+
+See `describe_runtime` in `judge/run/builds.py`.
+"""
 
 
 class Request(NamedTuple):
-    """One test to run. Beside it travel its descriptors: source, cache, stdin, stdout, stderr, the wire of a function
-    or the place for what is built, and the files."""
+    """One test to run.
+
+    Beside it travel its descriptors: source, cache, stdin, stdout, stderr, the wire of a function
+    or the file for what is built, and the files.
+    """
 
     cpu_seconds: float
     wall_seconds: float
@@ -97,7 +145,7 @@ class Request(NamedTuple):
     arguments: tuple[str, ...] = ()
     """sys.argv of a Python program after its own name."""
     files: tuple[str, ...] = ()
-    """Names of the files to lay into the scratch folder; a name that ends in / is an empty folder."""
+    """Names of files to lay into the scratch folder; a name that ends in / is an empty folder."""
     dialect: str = PLAIN
     """Environment of a Python program, see `runner`."""
     has_named_streams: bool = False
@@ -105,42 +153,53 @@ class Request(NamedTuple):
     call: dict[str, Any] | None = None
     """Kinds of the function's arguments and result; None if all is plain JSON."""
     int_digits: int | None = None
-    """Maximum digits of an integer that Python reads or writes, 0 for no limit; None for Python's default."""
+    """Maximum digits of an integer that Python reads or writes, 0 for no limit.
+
+    None for Python's default.
+    """
     shared_cpu_seconds: float = 0.0
-    """CPU limit of all later tests together in a series of tests in one process (see `batch`); 0 for a single test.
-    Descriptors of a series: source, cache, stdin, stdout, stderr, later stdin, inputs, frames, and the socket for its
-    questions."""
+    """CPU limit of all later tests together in a batch of tests in one process (see `batch`).
+
+    It is 0 for a single test. Descriptors of a batch: source, cache, stdin, stdout, stderr, later
+    stdin, inputs, frames, and the socket for its questions.
+    """
     binds_constants: bool = False
-    """Whether a series calls a function, and its module binds only functions, classes and constants."""
+    """A batch calls a function, and its module binds only functions, classes and constants."""
 
     def pack(self) -> bytes:
         """Return the request as a message."""
-        rest = json.dumps(self[4:]) if self[4:] != NO_LIMITS[4:] else ""
-        return TEST + _REQUEST.pack(*self[:4]) + rest.encode()
+        limits = _REQUEST.pack(*self[:_NUM_LIMITS])
+        details = self[_NUM_LIMITS:]
+        if details == NO_LIMITS[_NUM_LIMITS:]:
+            return TEST + limits
+        return TEST + limits + json.dumps(details).encode()
 
     @classmethod
     def unpack(cls, message: bytes) -> Request:
         """Return the request that a message holds."""
         end = 1 + _REQUEST.size
-        cpu, wall, memory, file = _REQUEST.unpack(message[1:end])
-        return cls(
-            cpu, wall, memory, file, *(json.loads(message[end:]) if len(message) > end else ())
-        )
+        limits = _REQUEST.unpack(message[1:end])
+        details = json.loads(message[end:]) if len(message) > end else ()
+        return cls(*limits, *details)
 
 
 NO_LIMITS = Request(0, 0, 0, 0)
+"""A request of a plain program, without any limit."""
 
 
 class Result(NamedTuple):
     """How the child ended, as the kernel accounts for it."""
 
     exit_code: int
+    """Exit code of the process; -1 if a signal ended it."""
     signal: int
+    """The signal that ended the process; 0 if none did."""
     cpu_us: int
     wall_us: int
     memory_kib: int
     """Peak resident memory beyond what the zygote itself holds."""
     expired: int
+    """An `Expiry`: FINISHED, or the limit at which the fork server ended it."""
 
     def pack(self) -> bytes:
         """Return the result as a message."""
@@ -155,8 +214,8 @@ class Result(NamedTuple):
 def pack_seconds(kind: bytes, seconds: float) -> bytes:
     """Return a message with a number of seconds.
 
-    STILL, with a test's wall time so far; SLICE, with its CPU time; or GO_ON: to STILL, how much longer it may take; to
-    SLICE, its new CPU limit, 0 to keep the old one.
+    STILL carries a test's wall time so far, SLICE its CPU time. GO_ON carries, as the answer to
+    STILL, how much longer it may take; to SLICE, its new CPU limit, 0 to keep the old one.
     """
     return kind + _SECONDS.pack(seconds)
 

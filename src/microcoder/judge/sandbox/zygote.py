@@ -1,7 +1,8 @@
-"""Script of the fork server; started as `python -s -P -S -B zygote.py SOCKET` with a clean environment.
+"""Script of the fork server, started with a clean environment.
 
-Not `-I`: that would ignore PYTHONHASHSEED, and set order would differ from run to run. The environment holds
-nothing but what the supervisor chose.
+The command is `python -s -P -S -B zygote.py SOCKET`. Not `-I`: that would ignore PYTHONHASHSEED,
+and set order would differ from run to run. The environment holds nothing but what the supervisor
+chose.
 """
 
 import os
@@ -10,10 +11,14 @@ import sys
 from types import ModuleType
 
 _PACKAGES = ("microcoder", "microcoder.judge", "microcoder.judge.sandbox")
+"""The package of the untrusted side, and those above it."""
 
 
 def _exec_with_default_stack(stack_bytes: int) -> None:
-    """Execute this script anew with the usual stack limit: libc takes the size of thread stacks from it at start."""
+    """Execute this script again with the usual stack limit, if it has another.
+
+    At its start, libc takes the size of thread stacks from the limit.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_STACK)
     if soft != stack_bytes and (hard == resource.RLIM_INFINITY or hard >= stack_bytes):
         resource.setrlimit(resource.RLIMIT_STACK, (stack_bytes, hard))

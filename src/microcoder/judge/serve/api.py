@@ -18,11 +18,12 @@ from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeRes
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
-_JSON, _LINES, _PROMETHEUS = (
-    "application/json",
-    "application/x-ndjson",
-    "text/plain; version=0.0.4; charset=utf-8",
-)
+_JSON = "application/json"
+"""Media type of an answer that is one value."""
+_LINES = "application/x-ndjson"
+"""Media type of an answer that is a value a line."""
+_PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+"""Media type of the page that Prometheus reads."""
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "model": Landed | Load | Failure,
@@ -42,28 +43,33 @@ def _pair(request: JudgeRequest) -> tuple[list[Program], list[Problem]]:
                 422,
                 f"program {number} names problem {program.problem} of {num_problems}; count from 0",
             )
-    if unnamed := set(range(num_problems)) - {program.problem for program in request.programs}:
+    named = {program.problem for program in request.programs}
+    unnamed = set(range(num_problems)) - named
+    if unnamed:
         raise Refused(422, f"problem {min(unnamed)} is named by no program; leave it out")
-    problems = [request.problems[program.problem] for program in request.programs]
-    programs = [
-        Program(message.code, problem.language, message.reason)
-        for message, problem in zip(request.programs, problems, strict=True)
-    ]
+    programs: list[Program] = []
+    problems: list[Problem] = []
+    for message in request.programs:
+        problem = request.problems[message.problem]
+        programs.append(Program(message.code, problem.language, message.reason))
+        problems.append(problem)
     return programs, problems
 
 
 async def _write_lines(
     service: Service, landing: AsyncGenerator[tuple[int, Verdict] | None]
 ) -> AsyncGenerator[str]:
-    """Yield a line of JSON for each verdict or load; a failure is the last line, since the status was sent before."""
+    """Yield a line of JSON for each verdict or load.
+
+    A failure is the last line, since the status was sent before.
+    """
     try:
         yield service.load.model_dump_json() + "\n"
         async for landed in landing:
-            line = (
-                service.load
-                if landed is None
-                else Landed.model_construct(index=landed[0], verdict=landed[1])
-            )
+            line: Load | Landed = service.load
+            if landed is not None:
+                index, verdict = landed
+                line = Landed.model_construct(index=index, verdict=verdict)
             yield line.model_dump_json() + "\n"
     except Exception as error:
         refused = refusal_of(error)
@@ -74,6 +80,7 @@ async def _write_lines(
         )
         yield failure.model_dump_json() + "\n"
     finally:
+        # Also when the client goes: its programs are withdrawn.
         await landing.aclose()
 
 
@@ -81,6 +88,7 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.post("/v1/judge", response_model=JudgeResponse, tags=["judge"])
     async def judge(request: JudgeRequest) -> Response:
         """Judge programs; answers when all are judged."""
+        # All at once, so that a failure still has a status of its own.
         verdicts = await service.judge_all(*_pair(request))
         answer = JudgeResponse.model_construct(verdicts=tuple(verdicts))
         return Response(answer.model_dump_json(), media_type=_JSON)
@@ -89,7 +97,8 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         "/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"]
     )
     async def judge_stream(request: JudgeRequest) -> Response:
-        """Judge programs; answers with a line of JSON for each as soon as it is judged, in any order."""
+        """Judge programs; answers with a line of JSON for each as soon as it is judged, in any
+        order."""
         landing = service.judge_each(*_pair(request))
         # Refused here, while there still is a status for it.
         await anext(landing)
@@ -98,13 +107,15 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/v1/about", tags=["service"])
     async def about() -> About:
         """Return the service's version, environment, workers and limits."""
+        languages = []
+        for name, language in LANGUAGES.items():
+            if not language.find_problem():
+                languages.append(name)
         return About(
             version=microcoder.__version__,
             isolation=service.judge.isolation.as_record(),
             environment=service.judge.environment.as_record(),
-            languages=tuple(
-                name for name, language in LANGUAGES.items() if not language.find_problem()
-            ),
+            languages=tuple(languages),
             workers=service.judge.workers,
             time_scale=service.judge.time_scale,
             stop=service.judge.stop,
@@ -114,14 +125,16 @@ def _add_routes(app: FastAPI, service: Service) -> None:
     @app.get("/healthz", tags=["service"])
     async def healthz() -> dict[str, str]:
         """Liveness: 503 if this process should be replaced."""
-        if trouble := service.find_failure():
+        trouble = service.find_failure()
+        if trouble:
             raise Refused(503, trouble)
         return {"status": "ok"}
 
     @app.get("/readyz", tags=["service"])
     async def readyz() -> dict[str, str]:
         """Readiness: 503 if nothing should be sent now."""
-        if reason := service.find_reason_to_wait():
+        reason = service.find_reason_to_wait()
+        if reason:
             raise Refused(503, reason, retry_after_seconds=1)
         return {"status": "ok"}
 
@@ -141,14 +154,17 @@ class _ReadRoute(APIRoute):
 
         class Read(Request):
             async def json(self) -> Any:
-                content, self._body = await self.body(), b""
+                content = await self.body()
+                # Starlette keeps the body otherwise, as long as the request is answered.
+                self._body = b""
+                if model is None:
+                    return None
                 try:
-                    return model.validate_json(content) if model else None
+                    return model.validate_json(content)
                 except ValidationError as error:
+                    faults = error.errors(include_url=False, include_input=False)
                     # FastAPI puts words of its own in the place of any other exception.
-                    raise HTTPException(
-                        422, explain(error.errors(include_url=False, include_input=False))
-                    ) from None
+                    raise HTTPException(422, explain(faults)) from None
 
         async def read_and_handle(request: Request) -> Response:
             return await handle(Read(request.scope, request.receive))

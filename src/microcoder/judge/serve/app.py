@@ -1,9 +1,9 @@
 """The server: it bounds requests, and ends without losing accepted ones.
 
-A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a body are counted as
-it arrives, to bound the objects that are made of it at once: a test takes hundreds of bytes of memory and some
-microseconds however short it is, so a body that is bounded only in bytes can stop the service for seconds. Text costs
-next to nothing, and is bounded in bytes.
+A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a
+body are counted as it arrives, to bound the objects that are made of it at once. A test takes
+hundreds of bytes of memory and some microseconds however short it is, so a body that is bounded
+only in bytes can stop the service for seconds. Text costs next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations
@@ -33,86 +33,142 @@ from microcoder.judge.serve.service import Refused, Service, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
 
 _AFTER_GRACE_SECONDS = 5
-_HEAD_SECONDS, _IDLE_SECONDS = 10, 75
-"""Timeouts: of a new connection's first request, and of the next request after an answer."""
-_KERNEL_QUEUE, _ACCEPTED_AT_ONCE = 2048, 32
-"""Clients that wait in the kernel, and those taken per turn of the event loop: each holds a descriptor."""
-_PER_WORKER, _SPARE = 32, 256
-"""File descriptors needed per worker (sandboxes, a running test), and for the rest (files, inputs, log)."""
+"""Time after the grace period in which uvicorn waits for what is being answered."""
+_HEAD_SECONDS = 10
+"""Time for a new connection's first request."""
+_IDLE_SECONDS = 75
+"""Time for the next request after an answer."""
+_KERNEL_QUEUE = 2048
+"""Clients that wait in the kernel."""
+_ACCEPTED_AT_ONCE = 32
+"""Clients taken per turn of the event loop: each holds a descriptor."""
+_PER_WORKER = 32
+"""File descriptors needed per worker: its sandboxes, a running test."""
+_SPARE = 256
+"""File descriptors needed for the rest: files, inputs, the log."""
 _FEWEST = 16
+"""A service that can have fewer connections does not start."""
 
 
 def bound_connections(settings: ServiceSettings, workers: int) -> int:
-    """Return the most connections: the setting, or fewer by the limit on open files; ConfigError if that is too low."""
+    """Return the most connections: the setting, or fewer by the limit on open files.
+
+    Raises:
+        ConfigError: that limit is too low.
+    """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken = _SPARE + _PER_WORKER * workers
-    if soft == resource.RLIM_INFINITY or soft - taken >= settings.max_connections:
+    # Every connection holds a descriptor, and so does much of the judge.
+    left = soft - taken
+    if soft == resource.RLIM_INFINITY or left >= settings.max_connections:
         return settings.max_connections
-    if soft - taken < _FEWEST:
+    if left < _FEWEST:
         raise ConfigError(
-            f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need {taken + _FEWEST}; "
-            f"type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer --workers"
+            f"{soft} open files are allowed, {workers} workers and {_FEWEST} connections need "
+            f"{taken + _FEWEST}; type `ulimit -n {max(1024, 2 * taken)}` first, or take fewer "
+            "--workers"
         )
-    return soft - taken
+    return left
 
 
 class _Connection(H11Protocol):
-    """Closes connections that send no request in time: idle sockets would use up all descriptors."""
+    """Closes connections that send no request in time.
+
+    Idle sockets would use up all descriptors.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Start the timeout for the first request; close the connection at once if there are too many."""
+        """Start the timeout for the first request.
+
+        The connection is closed at once if there are too many.
+        """
         super().connection_made(transport)
         self.loop.call_later(_HEAD_SECONDS, self._end_idle, None)
         if len(self.connections) > (self.limit_concurrency or 0):
             transport.abort()
 
     def _end_idle(self, answered: Any) -> None:
-        """Close the connection if no request came since `answered` (None: none at all); else check again later."""
+        """Close the connection if no request came since `answered`; else check again later.
+
+        Args:
+            answered: the request that was answered at the last check; None before the first
+                request, False if one was being answered.
+        """
         if answered is self.cycle:
             self.transport.abort()
-        elif not self.transport.is_closing():
-            is_answered = self.cycle is not None and self.cycle.response_complete
-            self.loop.call_later(
-                _IDLE_SECONDS, self._end_idle, self.cycle if is_answered else False
-            )
+            return
+        if self.transport.is_closing():
+            return
+        is_answered = self.cycle is not None and self.cycle.response_complete
+        latest = self.cycle if is_answered else False
+        self.loop.call_later(_IDLE_SECONDS, self._end_idle, latest)
 
 
 _OPEN = ("/healthz", "/readyz")
+"""Routes that need no token."""
 _ALSO_WHILE_DRAINING = (*_OPEN, "/metrics")
-_MOST_FAILURES, _FAILURES_SECONDS = 10, 60.0
-"""Wrong tokens that an address may send within this time; then it is refused until the time is over."""
+"""Routes that are served until the end."""
+_MOST_FAILURES = 10
+"""Wrong tokens that an address may send within `_FAILURES_SECONDS`."""
+_FAILURES_SECONDS = 60.0
+"""An address with too many wrong tokens is refused until this time is over."""
 _MOST_PEERS = 4096
 """Maximum number of client addresses remembered, each with its failures or its right tokens."""
 _DISCARD_SECONDS = 10.0
+"""How long a refused body is still read."""
 _DISCARDED = 4
-"""How much of a refused body is still read, in multiples of the largest request: the client then sees the answer and
-not a connection reset."""
+"""How much of a refused body is still read, in multiples of the largest request.
+
+The client then sees the answer and not a connection reset.
+"""
 _BYTES_PER_VALUE = 256
 """Memory of one JSON value of a request, besides its text."""
-_PER_TEST, _PER_PROGRAM, _FURTHER = 3, 30, 10_000
-"""Maximum JSON values of a request: per test, per program with its problem, and for the rest."""
+_PER_TEST = 3
+"""JSON values that a request may have for each of the most tests."""
+_PER_PROGRAM = 30
+"""JSON values that it may have for each of the most programs, with its problem."""
+_FURTHER = 10_000
+"""JSON values that it may have besides."""
 _TEXT = bytes(set(range(256)) - set(b'"{[,'))
+"""All bytes but those by which JSON values are counted."""
 
 
 class Guard:
-    """Wraps an application: checks token, size and the body's deadline; cancels the requests of clients that leave."""
+    """Wraps an application: checks token, size and the body's deadline.
 
-    def __init__(self, app: ASGIApp, *, service: Service, tokens: Collection[str]) -> None:
+    It cancels the requests of clients that leave.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        service: Service,
+        tokens: Collection[str],
+    ) -> None:
         """Guard an application; without tokens every client is let in."""
         self._app = app
-        self._service, self._settings = service, service.settings
+        self._service = service
+        self._settings = service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._num_bytes = 0
+        """Bytes that are held for the bodies of all requests."""
         self._failures: dict[str, tuple[float, int]] = {}
         """When an address first showed a wrong token, and how many since."""
         self._welcome: dict[tuple[str, bytes], None] = {}
         """Addresses, and the digests of right tokens that they have shown."""
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def __call__(
+        self,
+        scope: Scope,
+        receive: Receive,
+        send: Send,
+    ) -> None:
         """Serve one request, and count it in the metrics."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        # The status that proxies note for a client that left.
         status = 499
 
         async def note_and_send(message: Message) -> None:
@@ -129,13 +185,18 @@ class Guard:
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
 
-    async def _serve(self, body: _Body, scope: Scope, send: Send) -> None:
+    async def _serve(
+        self,
+        body: _Body,
+        scope: Scope,
+        send: Send,
+    ) -> None:
         try:
             _check_framing(scope)
             self._check_token(scope)
             if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
                 raise shutting_down()
-            given = [await self._read(body, scope)]
+            pieces = [await self._read(body, scope)]
         except Refused as refused:
             await self._discard(body, scope)
             await refused.answer(Connection="close")(scope, body.receive, send)
@@ -144,8 +205,8 @@ class Guard:
             return
 
         async def give() -> Message:
-            if given:
-                return {"type": "http.request", "body": given.pop()}
+            if pieces:
+                return {"type": "http.request", "body": pieces.pop()}
             return await asyncio.Future[Message]()  # which never comes
 
         # Until it has answered, or the client is gone.
@@ -164,46 +225,64 @@ class Guard:
             return
         peer = scope["client"][0] if scope["client"] else ""
         scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
-        shown = hashlib.sha256(
-            token.strip().encode() if scheme.lower() == "bearer" else b""
-        ).digest()
+        credentials = token.strip().encode() if scheme.lower() == "bearer" else b""
+        # Digests: of equal length, and what is remembered of a client holds no token.
+        shown = hashlib.sha256(credentials).digest()
+        # A client that has shown a right token is not slowed by its neighbours' wrong ones.
         if (peer, shown) in self._welcome:
             return
         since, num_failures = self._failures.get(peer, (0.0, 0))
         left = since + _FAILURES_SECONDS - time.monotonic()
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
-            why = "too many wrong tokens from this address, perhaps a neighbour's; send it again later"
+            why = (
+                "too many wrong tokens from this address, perhaps a neighbour's; "
+                "send it again later"
+            )
             raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
             _remember(self._welcome, (peer, shown), None)
             return
-        _remember(
-            self._failures, peer, (since, num_failures + 1) if left > 0 else (time.monotonic(), 1)
-        )
+        if left <= 0:
+            since = time.monotonic()
+            num_failures = 0
+        _remember(self._failures, peer, (since, num_failures + 1))
         raise Refused(401, "no valid token; send it as `Authorization: Bearer TOKEN`")
 
     def _hold(self, body: _Body, num_bytes: int) -> None:
-        """Count bytes that are held for a body, or released if negative; raises Refused beyond the service's limit."""
-        if num_bytes > 0 and self._num_bytes + num_bytes > self._settings.max_total_body_mib << 20:
+        """Count bytes that are held for a body, or released if negative.
+
+        Raises:
+            Refused: they are more than the service may hold.
+        """
+        # What is released is never refused.
+        most_bytes = self._settings.max_total_body_mib << 20
+        if num_bytes > 0 and self._num_bytes + num_bytes > most_bytes:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
         body.num_held += num_bytes
         self._num_bytes += num_bytes
         self._service.metrics.body_bytes.set(self._num_bytes)
 
     async def _read(self, body: _Body, scope: Scope) -> bytes:
-        """Return a whole body, whose bytes are counted until its request is over; raises Refused."""
-        limit, seconds = self._settings.max_body_mib << 20, self._settings.body_seconds
+        """Return a whole body, whose bytes are counted until its request is over.
+
+        Raises:
+            Refused: it is too large, or too late.
+        """
+        limit = self._settings.max_body_mib << 20
+        seconds = self._settings.body_seconds
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
         stated = Headers(scope=scope).get("content-length", "")
         if stated.isdigit() and int(stated) > limit:
             raise too_large
-        counter, content = ValueCounter(self._settings), bytearray()
+        counter = ValueCounter(self._settings)
+        content = bytearray()
         try:
             async with asyncio.timeout(seconds):
                 while not body.is_complete:
                     chunk = await body.next()
+                    # Counted as it comes: the stated length may be wrong, or missing.
                     if len(content) + len(chunk) > limit:
                         raise too_large
                     self._hold(body, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
@@ -226,7 +305,9 @@ class Guard:
 
 
 class ValueCounter:
-    """Counts the values of a JSON text that comes in pieces: commas and opening brackets outside of strings.
+    """Counts the values of a JSON text that comes in pieces.
+
+    These are commas and opening brackets outside of strings.
 
     No objects are made, and 28 MiB take 0.01 to 0.2 s, a piece at a time.
     """
@@ -238,10 +319,15 @@ class ValueCounter:
         )
         self._is_in_string = False
         self._begun = b""
+        """A backslash at the end of the last piece, whose meaning the next one decides."""
         self.num_values = 0
 
     def add(self, piece: bytes) -> int:
-        """Count a piece; return how many values it adds. Raises Refused beyond the limit of a request."""
+        """Count a piece; return how many values it adds.
+
+        Raises:
+            Refused: the request has too many.
+        """
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
         self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
@@ -249,13 +335,15 @@ class ValueCounter:
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
         parts = piece.translate(None, _TEXT).split(b'"')
+        # Every second part is inside a string.
         num_values = sum(map(len, parts[self._is_in_string :: 2]))
         self._is_in_string ^= (len(parts) - 1) % 2 == 1
         self.num_values += num_values
         if self.num_values > self._most:
             raise Refused(
                 413,
-                f"more than {self._most} values in one request; send at most {self._settings.max_batch} programs "
+                f"more than {self._most} values in one request; "
+                f"send at most {self._settings.max_batch} programs "
                 f"and {self._settings.max_total_tests} tests",
             )
         return num_values
@@ -282,9 +370,14 @@ class _Body:
             pass
 
 
-def _remember(known: dict[Any, Any], key: object, value: object) -> None:
+def _remember(
+    known: dict[Any, Any],
+    key: object,
+    value: object,
+) -> None:
     known[key] = value
     if len(known) > _MOST_PEERS:
+        # The oldest: a dict keeps the order in which its keys came.
         del known[next(iter(known))]
 
 
@@ -293,9 +386,9 @@ def _check_framing(scope: Scope) -> None:
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]
-    if b"transfer-encoding" in names and (
-        b"content-length" in names or scope["http_version"] == "1.0"
-    ):
+    # By one of them a proxy may see the end of this request elsewhere than we do.
+    is_ambiguous = b"content-length" in names or scope["http_version"] == "1.0"
+    if b"transfer-encoding" in names and is_ambiguous:
         raise Refused(
             400,
             "Transfer-Encoding with Content-Length, or in HTTP/1.0; send one of them, in HTTP/1.1",
@@ -303,7 +396,10 @@ def _check_framing(scope: Scope) -> None:
 
 
 class JudgeServer(uvicorn.Server):
-    """A server that on a signal finishes accepted requests, and answers 503 to what is left after the grace period."""
+    """A server that finishes accepted requests on a signal.
+
+    What is left after the grace period is answered 503.
+    """
 
     def __init__(
         self,
@@ -315,10 +411,23 @@ class JudgeServer(uvicorn.Server):
         tls: tuple[Path, Path] | None = None,
         on_start: Callable[[int], None] = lambda port: None,
     ) -> None:
-        """Serve at an address; port 0 takes a free one, which `on_start` receives; `tls` are certificate and key."""
+        """Prepare to serve at an address.
+
+        Args:
+            service: what is served.
+            tokens: those of its clients; without any, every client is let in.
+            host: the address.
+            port: 0 takes a free one.
+            tls: certificate and key; None for plain HTTP.
+            on_start: receives the port.
+        """
         self._service = service
         self._on_start = on_start
         settings = service.settings
+        certificate = None
+        key = None
+        if tls is not None:
+            certificate, key = tls
         config = uvicorn.Config(
             Guard(build_app(service), service=service, tokens=tokens),
             host=host,
@@ -327,8 +436,8 @@ class JudgeServer(uvicorn.Server):
             limit_concurrency=bound_connections(settings, service.judge.workers),
             ws="none",
             loop="asyncio",
-            ssl_certfile=tls[0] if tls else None,
-            ssl_keyfile=tls[1] if tls else None,
+            ssl_certfile=certificate,
+            ssl_keyfile=key,
             # Errors alone: what uvicorn warns of are lines that strangers write.
             log_level="error",
             access_log=False,
@@ -350,20 +459,31 @@ class JudgeServer(uvicorn.Server):
         if self.config.is_ssl:
             # A connection is known to us once it has shaken hands.
             loop = asyncio.get_running_loop()
-            loop.create_server = partial(loop.create_server, ssl_handshake_timeout=_HEAD_SECONDS)  # type: ignore[method-assign]
+            create = partial(loop.create_server, ssl_handshake_timeout=_HEAD_SECONDS)
+            loop.create_server = create  # type: ignore[method-assign]
         await super().startup(sockets)
         if self.started:
-            for listening in (listening for server in self.servers for listening in server.sockets):
-                # An answer that is not taken for so long is cut off by the kernel; connections inherit it.
-                unread = int(1000 * self._service.settings.body_seconds)
-                listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread)
-                # asyncio takes one number for the kernel's queue and for how many are taken per turn.
-                with socket.socket(fileno=os.dup(listening.fileno())) as again:
-                    again.listen(_KERNEL_QUEUE)
+            for server in self.servers:
+                for listening in server.sockets:
+                    self._tune(listening)
             self._on_start(self.port)
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+    def _tune(self, listening: socket.socket) -> None:
+        """Set what asyncio has no option for."""
+        # An answer that is not taken for so long is cut off by the kernel; connections inherit it.
+        unread_ms = int(1000 * self._service.settings.body_seconds)
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
+        # asyncio takes one number for the kernel's queue and for how many are taken per turn.
+        with socket.socket(fileno=os.dup(listening.fileno())) as again:
+            again.listen(_KERNEL_QUEUE)
+
+    def handle_exit(
+        self,
+        sig: int,
+        frame: FrameType | None,
+    ) -> None:
         """On the first signal finish accepted requests, on a second one end at once."""
+        # Set by the first signal, and so true at the second.
         self.force_exit = self.should_exit
         self.should_exit = True
         self._service.drain()

@@ -28,14 +28,20 @@ from microcoder.judge.run.counts import Statistics
 from microcoder.judge.serve.settings import ServiceSettings
 
 _RETRY_AFTER_SECONDS = 2.0
+"""When a client is to come back whose programs found no space in the queue."""
 _SICK_AFTER_FAULTS = 20
-_MOST_VALUES, _MOST_LISTS = 1_000_000, 2_000_000
-"""Most values in a function's test, and most lists in a request: reading a test, or a garbage collection of so many
-lists, holds up all other requests."""
+"""A service whose sandbox failed for so many programs in a row should be replaced."""
+_MOST_VALUES = 1_000_000
+"""Most values in a function's test: reading it holds up all other requests."""
+_MOST_LISTS = 2_000_000
+"""Most lists in a request: a garbage collection of so many holds up all other requests."""
 _IN_TEST = re.compile(r", test (\d+)")
+"""What the message of an error in a test has behind the problem's name."""
 BEAT_SECONDS = 10.0
-"""After so long without a verdict a stream sends a line with the service's load, as a sign of life."""
+"""After so long without a verdict a stream sends a line with the service's load, as a sign of
+life."""
 _MAX_FAULTS_SHOWN = 5
+"""Validation errors of a request that are named in its answer."""
 
 
 class Refused(Exception):
@@ -46,7 +52,8 @@ class Refused(Exception):
     ) -> None:
         super().__init__(message)
         self.status = status
-        """The HTTP status: 4xx for what the client must change, 429, 503 and 504 for what may be sent again."""
+        """The HTTP status: 4xx for what the client must change; what was refused with 429, 503 and
+        504 may be sent again."""
         self.message = message
         self.retry_after_seconds = retry_after_seconds
 
@@ -69,12 +76,13 @@ def refusal_of(error: Exception) -> Refused:
         case RequestValidationError(body=bytes()):
             return Refused(
                 415,
-                "a body is read as JSON only with the header Content-Type: application/json; add it",
+                "a body is read as JSON only with the header Content-Type: application/json; "
+                "add it",
             )
         case RequestValidationError():
-            return Refused(
-                422, explain([{**fault, "loc": fault["loc"][1:]} for fault in error.errors()])
-            )
+            # Without the first part of each place, which says that it is in the body.
+            faults: list[Any] = [{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]
+            return Refused(422, explain(faults))
         case HTTPException():
             return Refused(error.status_code, str(error.detail))
         case DataError():
@@ -86,36 +94,43 @@ def refusal_of(error: Exception) -> Refused:
 
 
 def explain(faults: Sequence[ErrorDetails]) -> str:
-    """Return the text of validation errors: where and what, without the values sent, which may be large or private."""
+    """Return the text of validation errors: where and what.
+
+    The values sent are left out: they may be large or private.
+    """
     faults = own_faults(faults)
-    shown = [
-        f"{'.'.join(str(part)[:60] for part in fault['loc']) or 'body'}: {str(fault['msg'])[:200]}"
-        for fault in faults[:_MAX_FAULTS_SHOWN]
-    ]
-    left = len(faults) - len(shown)
-    return "; ".join(shown) + (f"; and {left} more" if left else "")
+    shown = []
+    for fault in faults[:_MAX_FAULTS_SHOWN]:
+        where = ".".join(str(part)[:60] for part in fault["loc"])
+        shown.append(f"{where or 'body'}: {str(fault['msg'])[:200]}")
+    num_left = len(faults) - len(shown)
+    if num_left:
+        shown.append(f"and {num_left} more")
+    return "; ".join(shown)
 
 
 class ServiceMetrics(Collector):
-    """What one service counts, for Prometheus; a registry of its own, so that several may live in one process."""
+    """What one service counts, for Prometheus.
+
+    It has a registry of its own, so that several may live in one process.
+    """
 
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self.registry = CollectorRegistry()
-        count, show = (
-            partial(Counter, registry=self.registry),
-            partial(Gauge, registry=self.registry),
-        )
+        count = partial(Counter, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
         self.requests = count(
             "microcoder_requests", "Requests by route and status", ("route", "status")
         )
         self.outcomes = count("microcoder_outcomes", "Verdicts by outcome", ("outcome",))
-        self.queued = show("microcoder_queued_programs", "Programs on their way")
-        self.body_bytes = show("microcoder_body_bytes", "Bytes of requests on their way")
+        self.queued = gauge("microcoder_queued_programs", "Programs on their way")
+        self.body_bytes = gauge("microcoder_body_bytes", "Bytes of requests on their way")
         self.registry.register(self)
 
     def collect(self) -> Iterable[Metric]:
         """Yield the judge's own counts, read at each request of Prometheus."""
+        # One reading for all of them, so that they fit each other.
         statistics = self._judge.statistics
         for name, text in attribute_docstrings(Statistics).items():
             yield CounterMetricFamily(
@@ -128,7 +143,10 @@ class ServiceMetrics(Collector):
 
 
 class Service:
-    """Takes programs while there is room; everything here runs in one event loop, the programs do not."""
+    """Takes programs while its queue has space.
+
+    Everything here runs in one event loop, the programs do not.
+    """
 
     def __init__(self, judge: Judge, settings: ServiceSettings) -> None:
         self.judge = judge
@@ -145,8 +163,12 @@ class Service:
         self._loop = asyncio.get_running_loop()
 
     def drain(self) -> None:
-        """Accept nothing more; answer 503 to what is left after the grace period. Any thread or signal may call it."""
+        """Accept nothing more; answer 503 to what is left after the grace period.
+
+        Any thread or signal may call it.
+        """
         self.is_draining = True
+        # A signal may come at any moment, so the loop is asked to do it.
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(
                 self._loop.call_later, self.settings.grace_seconds, self._over.set
@@ -164,7 +186,7 @@ class Service:
         return ""
 
     def find_reason_to_wait(self) -> str:
-        """Return why nothing should be sent here now; empty if there is room."""
+        """Return why nothing should be sent here now; empty if its queue has space."""
         if self.is_draining:
             return "shutting down"
         if self._num_queued >= self.settings.max_queued:
@@ -175,10 +197,12 @@ class Service:
         self, programs: Sequence[Program], problems: Sequence[Problem]
     ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
-        found = [
-            landed async for landed in self.judge_each(programs, problems) if landed is not None
-        ]
-        return [verdict for _, verdict in sorted(found, key=lambda landed: landed[0])]
+        verdicts: dict[int, Verdict] = {}
+        async for landed in self.judge_each(programs, problems):
+            if landed is not None:
+                index, verdict = landed
+                verdicts[index] = verdict
+        return [verdicts[index] for index in sorted(verdicts)]
 
     async def judge_each(
         self, programs: Sequence[Program], problems: Sequence[Problem]
@@ -186,56 +210,35 @@ class Service:
         """Judge a request's programs.
 
         Yields:
-            None as soon as they are accepted, and after every BEAT_SECONDS without a verdict; else a program's position
-            and its verdict, as they come.
+            None as soon as they are accepted, and after every BEAT_SECONDS without a verdict; else
+            a program's position and its verdict, as they come.
+
+        Raises:
+            Refused: the request is too large, cannot be judged, or was not done in time.
         """
-        each = list({id(problem): problem for problem in problems}.values())
-        called = [test for problem in each if problem.fn_name is not None for test in problem.tests]
-        for what, number, most in (
-            ("programs", len(programs), self.settings.max_batch),
-            ("tests", sum(len(problem.tests) for problem in each), self.settings.max_total_tests),
-            (
-                "values in a function's test",
-                max(map(_count_values, called), default=0),
-                _MOST_VALUES,
-            ),
-            (
-                "lists in functions' tests",
-                sum(_count_values(test, "[{") for test in called),
-                _MOST_LISTS,
-            ),
-        ):
-            if number > most:
-                raise Refused(413, f"{number} {what} in one request; send at most {most}")
-        for problem in each:
+        # By identity: a request holds each problem once, and comparing tests takes long.
+        distinct = list({id(problem): problem for problem in problems}.values())
+        self._check_size(len(programs), distinct)
+        for problem in distinct:
             self._check_problem(problem)
-        with self._hold_places(len(programs)):
+        with self._hold_slots(len(programs)):
             # Values of functions are read here, which takes as long as there are many.
-            await asyncio.to_thread(self._prepare, each)
+            await asyncio.to_thread(self._prepare, distinct)
             landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
             over = asyncio.ensure_future(self._over.wait())
-            pairs = zip(programs, problems, strict=True)
-            numbers: dict[asyncio.Future[Any], int] = {
-                asyncio.ensure_future(self._judge(*pair)): number
-                for number, pair in enumerate(pairs)
-            }
+            numbers: dict[asyncio.Future[Any], int] = {}
+            # A task each, so that they land in any order.
+            for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+                numbers[asyncio.ensure_future(self._judge(program, problem))] = number
             for task in (*numbers, over):
-                task.add_done_callback(
-                    lambda done: done.cancelled() or (done.exception(), landed.put_nowait(done))
-                )
+                task.add_done_callback(partial(_note_done, landed))
             give_up = time.monotonic() + self.settings.request_seconds
             try:
                 yield None
                 num_left = len(numbers)
                 while num_left:
-                    try:
-                        done = await asyncio.wait_for(
-                            landed.get(), min(BEAT_SECONDS, give_up - time.monotonic())
-                        )
-                    except TimeoutError:
-                        if time.monotonic() >= give_up:
-                            why = f"not done within {self.settings.request_seconds:g} s; send it again later"
-                            raise Refused(504, why, retry_after_seconds=1) from None
+                    done = await self._wait_for(landed, give_up)
+                    if done is None:
                         yield None
                         continue
                     if done is over:
@@ -247,22 +250,71 @@ class Service:
                 for task in (*numbers, over):
                     task.cancel()
 
+    async def _wait_for(
+        self, landed: asyncio.Queue[asyncio.Future[Any]], give_up: float
+    ) -> asyncio.Future[Any] | None:
+        """Return what landed next; None after BEAT_SECONDS without.
+
+        Raises:
+            Refused: `give_up` is over.
+        """
+        patience = min(BEAT_SECONDS, give_up - time.monotonic())
+        try:
+            return await asyncio.wait_for(landed.get(), patience)
+        except TimeoutError:
+            if time.monotonic() < give_up:
+                return None
+            why = f"not done within {self.settings.request_seconds:g} s; send it again later"
+            raise Refused(504, why, retry_after_seconds=1) from None
+
+    def _check_size(
+        self,
+        num_programs: int,
+        problems: Sequence[Problem],
+    ) -> None:
+        """Raise Refused for a request with too many programs, tests or values."""
+        # Counted by marks in the texts: to read the values is what is to be avoided.
+        num_tests = sum(len(problem.tests) for problem in problems)
+        most_values = 0
+        num_lists = 0
+        for problem in problems:
+            if problem.fn_name is None:
+                continue
+            for test in problem.tests:
+                most_values = max(most_values, _count_values(test))
+                num_lists += _count_values(test, "[{")
+        for what, number, most in (
+            ("programs", num_programs, self.settings.max_batch),
+            ("tests", num_tests, self.settings.max_total_tests),
+            ("values in a function's test", most_values, _MOST_VALUES),
+            ("lists in functions' tests", num_lists, _MOST_LISTS),
+        ):
+            if number > most:
+                raise Refused(413, f"{number} {what} in one request; send at most {most}")
+
     def _prepare(self, problems: Sequence[Problem]) -> None:
-        """Prepare problems in the judge before their programs are judged; messages hold nothing of a test."""
-        for place, problem in enumerate(problems):
+        """Prepare problems in the judge before their programs are judged.
+
+        Messages hold nothing of a test.
+        """
+        for index, problem in enumerate(problems):
             try:
                 self.judge.prepare(problem)
             except DataError as error:
-                if test := _IN_TEST.match(str(error).removeprefix(f"problem {problem.id}")):
+                message = str(error).removeprefix(f"problem {problem.id}")
+                test = _IN_TEST.match(message)
+                if test:
                     raise Refused(
                         422,
-                        f"problem {place}, test {test[1]}: its input or output is not what the function takes or "
-                        "returns, as JSON; `microcoder judge` says more, where the problem is",
+                        f"problem {index}, test {test[1]}: its input or output is not what the "
+                        "function takes or returns, as JSON; `microcoder judge` says more, where "
+                        "the problem is",
                     ) from None
                 raise
 
     def _check_problem(self, problem: Problem) -> None:
-        most_seconds, most_mib = self.settings.max_cpu_seconds, self.settings.max_memory_mib
+        most_seconds = self.settings.max_cpu_seconds
+        most_mib = self.settings.max_memory_mib
         if problem.time_limit_seconds > most_seconds:
             raise Refused(
                 422,
@@ -273,19 +325,24 @@ class Service:
                 422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}"
             )
         for name in (problem.language, problem.checker.language):
-            if trouble := find_language(name).find_problem():
+            trouble = find_language(name).find_problem()
+            if trouble:
                 raise Refused(422, trouble)
 
     @contextmanager
-    def _hold_places(self, num_programs: int) -> Iterator[None]:
-        """Count programs as queued within the block; raises Refused if there is no room for them."""
+    def _hold_slots(self, num_programs: int) -> Iterator[None]:
+        """Count programs as queued within the block; raises Refused if the queue has no space."""
         if self.is_draining:
             raise shutting_down()
         most = self.settings.max_queued
         if num_programs > most:
             raise Refused(413, f"{num_programs} programs in one request; send at most {most}")
+        # All of them or none: half a request would have to be sent again.
         if self._num_queued + num_programs > most:
-            why = f"{self._num_queued} programs are on their way, at most {most} are taken; send it again later"
+            why = (
+                f"{self._num_queued} programs are on their way, at most {most} are taken; "
+                "send it again later"
+            )
             raise Refused(429, why, retry_after_seconds=_RETRY_AFTER_SECONDS)
         self._num_queued += num_programs
         self.metrics.queued.inc(num_programs)
@@ -306,7 +363,16 @@ class Service:
 
 def _count_values(test: TestCase, marks: str = ",[{") -> int:
     """Return an upper bound of the number of values in the texts of a test."""
-    return sum(text.count(mark) for text in (test.input, test.output) for mark in marks)
+    return sum(test.input.count(mark) + test.output.count(mark) for mark in marks)
+
+
+def _note_done(landed: asyncio.Queue[asyncio.Future[Any]], task: asyncio.Future[Any]) -> None:
+    """Queue a task that ended, unless it was cancelled."""
+    if task.cancelled():
+        return
+    # Looked at, so that asyncio does not log an exception that nobody fetches any more.
+    task.exception()
+    landed.put_nowait(task)
 
 
 def shutting_down() -> Refused:

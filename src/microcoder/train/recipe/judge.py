@@ -8,7 +8,7 @@ from pydantic import Field, JsonValue, field_validator
 
 from microcoder.judge import JudgeOptions, StopRule
 from microcoder.judge.core.config import Config
-from microcoder.judge.core.prompts import Asker, load_asker
+from microcoder.judge.core.prompts import PromptBuilder, load_prompt_builder
 from microcoder.judge.languages import add_language
 from microcoder.judge.run.options import SandboxOptions
 
@@ -78,9 +78,9 @@ class PromptConfig(Config):
     """Options of the model's chat template, such as enable_thinking = false for Qwen3."""
 
 
-def make_prompt_builder(config: PromptConfig, *, style: str | None = None) -> Asker:
+def make_prompt_builder(config: PromptConfig, *, style: str | None = None) -> PromptBuilder:
     """Return the function that makes prompts of problems by a `[prompt]` table.
 
     `style` overrides the table's.
     """
-    return load_asker(style or config.style, config.options, system=config.system)
+    return load_prompt_builder(style or config.style, config.options, system=config.system)
