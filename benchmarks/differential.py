@@ -221,20 +221,20 @@ def main() -> None:
         done = {json.loads(line)["name"] for line in out.read_text().splitlines()}
     else:
         done = set()
-    kinds = {
-        "suites": read_suites(),
-        "livecodebench": read_answers(arguments.livecodebench)
-        if arguments.livecodebench
-        else iter(()),
-        "leetcode": read_leetcode(arguments.leetcode),
-        "contests": read_contests(arguments.contests, "python") if arguments.contests else iter(()),
-    }
-    builds = {"built": read_contests(arguments.contests, "cpp") if arguments.contests else iter(())}
+    kinds: dict[str, Iterator[Case]] = {"suites": read_suites()}
+    builds: dict[str, Iterator[Case]] = {}
+    if arguments.livecodebench:
+        kinds["livecodebench"] = read_answers(arguments.livecodebench)
+    kinds["leetcode"] = read_leetcode(arguments.leetcode)
+    if arguments.contests:
+        kinds["contests"] = read_contests(arguments.contests, "python")
+        builds["built"] = read_contests(arguments.contests, "cpp")
     with (
         Judge(stop=arguments.stop, workers=1, cache_size=0) as judge,
         contextlib.suppress(KeyboardInterrupt),
     ):
-        for some in (kinds, builds):  # Programs that are built take most of the time.
+        # Programs that are built take most of the time, so they come last.
+        for some in (kinds, builds):
             compare(judge, mix(some), done, out)
     sys.exit(1 if report(out) else 0)
 

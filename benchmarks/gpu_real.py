@@ -20,8 +20,8 @@ and writing OUT/PART.json, so that what is done stays when time runs out:
     train-unmasked, after-unmasked    the same without a mask, if time is left
 
 A part that does not fit into what is left is left out, aloud. Needed beside
-`pip install '.[train]'`: vLLM for `rollout.backend = "vllm"` (without it transformers samples). Weights travel
-in pieces: benchmarks/pieces.py.
+`pip install '.[train]'`: vLLM for `rollout.backend = "vllm"` (without it transformers samples).
+Weights travel in pieces: benchmarks/pieces.py.
 """
 
 import argparse

@@ -84,18 +84,20 @@ def publish(rows: list[Row]) -> Row | None:
     public = read_calls(row) if name else read_samples(row["question_content"])
     hidden: list[Row] = []
     # Of calls, a submission quotes the arguments after the program has changed them.
-    for note in (json.loads(text) for each in rows if kind == "stdin" for text in each["metadata"]):
-        test = read_failed_test(note)
-        if test is not None and test not in public + hidden:
-            hidden.append(test)
+    told = rows if kind == "stdin" else []
+    for answers in told:
+        for text in answers["metadata"]:
+            test = read_failed_test(json.loads(text))
+            if test is not None and test not in public + hidden:
+                hidden.append(test)
     if not public and not hidden:
         return None
+    # As the releases have them: pickled JSON.
+    packed = zlib.compress(pickle.dumps(json.dumps(hidden)))
     return {
         **{field: row[field] for field in FIELDS},
         "public_test_cases": json.dumps(public),
-        "private_test_cases": base64.b64encode(
-            zlib.compress(pickle.dumps(json.dumps(hidden)))
-        ).decode(),
+        "private_test_cases": base64.b64encode(packed).decode(),
         "metadata": json.dumps({"func_name": name[1]} if name else {}),
     }
 

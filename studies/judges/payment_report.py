@@ -163,11 +163,14 @@ def report_fate(study: Study, runs: Sequence[PaidRun], *, output: Path) -> str:
     table = _tell_errors(study, paid, output)
     clean = paid.pop(study.reference)
     seeds = sorted(set(clean).intersection(*paid.values()))
-    warnings = [[_warning(runs[s]) for s in seeds] for runs in paid.values()]
+    warnings = []
+    losses = []
+    for runs_of_level in paid.values():
+        warnings.append([_warning(runs_of_level[seed]) for seed in seeds])
+        losses.append(
+            [late_accuracy(clean[seed]) - late_accuracy(runs_of_level[seed]) for seed in seeds]
+        )
     warned = np.asarray(warnings)
-    losses = [
-        [late_accuracy(clean[s]) - late_accuracy(runs[s]) for s in seeds] for runs in paid.values()
-    ]
     lost = np.asarray(losses)
     has_collapsed = lost > _COLLAPSE
     drawn = np.random.default_rng(0).integers(len(seeds), size=(_RESAMPLES, len(seeds)))
