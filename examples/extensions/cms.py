@@ -7,7 +7,7 @@ import re
 
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders
-from microcoder.data.formats.packages import Package, language_code, read_amount, say
+from microcoder.data.formats.packages import Package, language_code, read_amount, setting_text
 from microcoder.data.formats.row import Row
 
 STATEMENTS = (r"(?:statement|testo)/(?P<language>\w+)\.(?:md|tex|html?)",)
@@ -49,10 +49,11 @@ def cms(row: Row) -> Candidate:
         ),
         left_out="with no verdict in their name",
     )
+    kind = setting_text(settings, "task_type")
     for flag, is_there in (
-        ("interactive", settings.get("output_only") or say(settings, "task_type") in ("Communication", "TwoSteps")),
+        ("interactive", settings.get("output_only") or kind in ("Communication", "TwoSteps")),
         ("needs_files", any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths)),
-        ("file_io", say(settings, "infile") or say(settings, "outfile")),
+        ("file_io", setting_text(settings, "infile") or setting_text(settings, "outfile")),
         # It prints a share of the points, which is no verdict.
         ("needs_checker", any(re.match(r"(check|cor)/(checker|correttore|manager)", name) for name in package.paths)),
     ):  # fmt: skip
@@ -61,7 +62,7 @@ def cms(row: Row) -> Candidate:
     return package.candidate(
         files[path],
         platform="cms",
-        title=say(settings, "title") or say(settings, "name") or row.name("name"),
+        title=setting_text(settings, "title") or setting_text(settings, "name") or row.name("name"),
         natural_language=language_code(path.rpartition("/")[2].partition(".")[0]),
         time_limit_seconds=read_amount(settings.get("time_limit")),
         memory_limit_mib=round(read_amount(settings.get("memory_limit")) or 0) or None,

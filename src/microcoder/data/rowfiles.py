@@ -29,7 +29,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 from uuid import uuid4
 
-from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full

@@ -24,8 +24,9 @@ from microcoder.data import rowfiles
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.columns import with_columns
 from microcoder.data.formats.format import Folders, Format
-from microcoder.data.formats.row import Malformed, shorten
+from microcoder.data.formats.row import Malformed
 from microcoder.data.formats.rows import load_format
+from microcoder.data.formats.values import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install

@@ -32,7 +32,7 @@ from microcoder.data.filter.rules import (
     strictest_licence,
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.row import read_licence
+from microcoder.data.formats.values import read_licence
 from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
 from microcoder.data.sources import MARKER, collect_source, open_source
 from microcoder.judge.core.config import Config

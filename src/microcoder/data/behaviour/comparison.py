@@ -34,7 +34,7 @@ from microcoder.data.behaviour.outputs import (
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.row import read_literal
+from microcoder.data.formats.values import read_literal
 from microcoder.data.inputs.layouts import (
     Layout,
     Read,

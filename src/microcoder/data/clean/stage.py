@@ -27,8 +27,8 @@ from microcoder.data.clean.sections import (
     split,
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.row import read_json, write_json
 from microcoder.data.formats.statements import find_checker
+from microcoder.data.formats.values import read_json, write_json
 from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.types import TestCase
 

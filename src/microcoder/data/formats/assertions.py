@@ -31,7 +31,7 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
-from microcoder.data.formats.row import is_json_value, parse_python, shorten, write_json
+from microcoder.data.formats.values import is_json_value, parse_python, shorten, write_json
 from microcoder.judge.core.signatures import arguments_of, find_head
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Call, Checker, TestCase

@@ -9,13 +9,8 @@ from typing import Any
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.format import Columns, Format
-from microcoder.data.formats.row import (
-    Malformed,
-    Row,
-    read_mebibytes,
-    read_seconds,
-    shorten,
-)
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.values import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import ConfigError, nearest
 
 ID = "id"

@@ -13,14 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
-from microcoder.data.formats.row import (
-    Malformed,
-    Row,
-    read_licence,
-    read_mebibytes,
-    read_seconds,
-    shorten,
-)
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import (
     asserted_tests,
     complete,
@@ -28,6 +21,7 @@ from microcoder.data.formats.tests import (
     find_platform,
     python_solutions,
 )
+from microcoder.data.formats.values import read_licence, read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 from microcoder.judge.languages import known_language
 

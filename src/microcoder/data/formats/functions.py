@@ -29,7 +29,7 @@ from microcoder.data.formats.assertions import (
 from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
-from microcoder.data.formats.row import Malformed, Row, is_number, parse_python
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import (
     asserted_tests,
     complete,
@@ -37,6 +37,7 @@ from microcoder.data.formats.tests import (
     name_language,
     python_solutions,
 )
+from microcoder.data.formats.values import is_number, parse_python
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import TestCase

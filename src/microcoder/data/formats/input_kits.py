@@ -21,8 +21,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from microcoder.data.formats.candidates import InputKit, InputProgram, InputRecipe
-from microcoder.data.formats.row import read_yaml
 from microcoder.data.formats.tests import language_of
+from microcoder.data.formats.values import read_yaml
 from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.core.syntax import parse_source
 

@@ -14,14 +14,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import functions, packages, sets
+from microcoder.data.formats import contests, functions, kattis, polygon, sets, trainers
 from microcoder.data.formats.assertions import NotACall
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.columns import ID, check_columns, missing_column, with_columns
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
-from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.statements import find_checker
 from microcoder.data.formats.tests import read_literal_calls
+from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json, spell_int
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
@@ -139,10 +140,16 @@ _OWN = Format(
     ),
 )
 # Of formats that match as many of a row's fields, the first counts.
-FORMATS: Mapping[str, Format] = {
-    format.name: format
-    for format in (_OWN, *sets.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS, *packages.FORMATS)
-}  # fmt: skip
+_ALL_FORMATS = (
+    _OWN,
+    *sets.FORMATS,
+    *contests.FORMATS,
+    *functions.FORMATS,
+    *trainers.FORMATS,
+    kattis.FORMAT,
+    polygon.FORMAT,
+)
+FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL_FORMATS}
 
 
 @lru_cache(64)

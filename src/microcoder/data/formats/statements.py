@@ -8,7 +8,7 @@ import re
 from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.row import read_json
+from microcoder.data.formats.values import read_json
 from microcoder.judge.core.types import Checker, TestCase
 
 _ANY_ORDER = re.compile(

@@ -32,8 +32,8 @@ from microcoder.data.formats.assertions import (
     write_call,
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
-from microcoder.data.formats.row import (
-    Malformed,
+from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.values import (
     is_python2,
     parse_python,
     read_json,

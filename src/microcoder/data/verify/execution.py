@@ -27,7 +27,7 @@ from pydantic import ValidationError
 
 import microcoder
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution, process_row
-from microcoder.data.formats.row import is_python2
+from microcoder.data.formats.values import is_python2
 from microcoder.data.verify.evidence import (
     LIMITS,
     STEP,
