@@ -15,14 +15,8 @@ from hypothesis import strategies as st
 from microcoder.data.formats.candidates import InputKit, Origin
 from microcoder.data.formats.input_kits import _find_header, read_kit
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.mutating import (
-    MUTATIONS,
-    Relation,
-    _place_constant,
-    infer_shape,
-    learn,
-    mutate,
-)
+from microcoder.data.inputs.models import Relation, infer_shape, learn
+from microcoder.data.inputs.mutating import MUTATIONS, _place_constant, mutate
 from microcoder.data.testgen.answers import MadeInput
 from microcoder.data.testgen.makers import read_validators, run_kit, spoil
 from microcoder.judge import Judge

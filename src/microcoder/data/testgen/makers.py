@@ -31,7 +31,8 @@ from microcoder.data.formats.candidates import (
     Origin,
 )
 from microcoder.data.inputs.layouts import Values, read_texts, split_repeated
-from microcoder.data.inputs.mutating import MUTATIONS, InputModel, find_repeats, learn, mutate
+from microcoder.data.inputs.models import InputModel, learn
+from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
 from microcoder.data.testgen.answers import (
     AT_ONCE,
     MOST_BYTES,
