@@ -12,7 +12,7 @@ from published import find_archive, write_rows
 from published_rows import ROWS
 
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
-from microcoder.data.formats.assertions import cut_assertion
+from microcoder.data.formats.claims import cut_assertion
 from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError

@@ -15,8 +15,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from microcoder.data.formats.columns import parse_columns
+from microcoder.data.formats.evalplus import plus_tests
 from microcoder.data.formats.format import recognise
-from microcoder.data.formats.functions import MBPP_TEST, plus_tests
+from microcoder.data.formats.functions import MBPP_TEST
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.rows import FORMATS, find_record, read_problem
 from microcoder.data.release.problems import read_problems

@@ -17,7 +17,7 @@ from typing import Literal, NamedTuple
 
 from microcoder.data.clean.cleaning import write_fence
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.tests import head_of
+from microcoder.data.formats.programs import head_of
 
 Part = Literal[
     "statement", "input", "output", "constraints", "example", "explanation", "note", "other"

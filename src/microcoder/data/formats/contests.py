@@ -7,14 +7,9 @@ from collections.abc import Iterator
 
 from microcoder.data.formats.candidates import Candidate, Known, Note, Solution
 from microcoder.data.formats.format import LISTED, Columns, Format
+from microcoder.data.formats.programs import find_platform, name_language, python_solution
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import (
-    decode_tests,
-    find_platform,
-    name_language,
-    pair_tests,
-    python_solution,
-)
+from microcoder.data.formats.tests import decode_tests, pair_tests
 from microcoder.judge.core.types import Checker, TestCase
 
 _GROUPS = ("public", "private", "generated")

@@ -18,10 +18,10 @@ from typing import Any
 from microcoder.data.formats import input_kits
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders, Format
-from microcoder.data.formats.input_kits import inline_includes
+from microcoder.data.formats.includes import inline_includes
 from microcoder.data.formats.packages import Package, read_amount, setting_text
+from microcoder.data.formats.programs import language_of
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import language_of
 from microcoder.data.formats.values import read_licence
 from microcoder.judge.core.types import Checker
 

@@ -5,8 +5,9 @@ from itertools import compress
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.format import Format
+from microcoder.data.formats.programs import python_solutions
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import decode_tests, python_solutions
+from microcoder.data.formats.tests import decode_tests
 
 TIME_LIMIT_SECONDS = 6.0
 """CPU seconds per test: the default of LiveCodeBench's checker, which measures wall time."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from microcoder.data.formats.candidates import Candidate, Known, Note, Solution
-from microcoder.data.formats.input_kits import inline_includes
+from microcoder.data.formats.includes import inline_includes
+from microcoder.data.formats.programs import language_of, python_solution
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import language_of, python_solution
 from microcoder.data.formats.values import read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 

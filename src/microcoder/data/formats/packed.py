@@ -103,7 +103,7 @@ def _parse(text: str | bytes, what: str) -> object:
 
 
 def _check_pickle(body: bytes) -> None:
-    """Raise ValueError for a pickle that is more than plain data, or unpacks to over `MAX_BYTES`."""
+    """Raise ValueError for a pickle of more than plain data, or of more than `MAX_BYTES`."""
     num_kept = 0
     num_recalled = 0
     length = 0

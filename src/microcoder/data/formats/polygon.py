@@ -17,7 +17,7 @@ from xml.etree import ElementTree
 
 from microcoder.data.formats.candidates import Candidate, InputKit, InputRecipe, Known
 from microcoder.data.formats.format import Folders, Format
-from microcoder.data.formats.input_kits import KitReading
+from microcoder.data.formats.kit_programs import KitReading
 from microcoder.data.formats.packages import (
     Package,
     language_code,

@@ -207,7 +207,7 @@ class Row:
         return self.over(self.mapping(name))
 
     def items(self, name: str) -> list[Any]:
-        """Return a list, also one written as JSON or as a Python literal; empty if it is missing."""
+        """Return a list, also one written as JSON or a Python literal; empty if it is missing."""
         value = self.decoded(name)
         return _typed([] if value is None else value, list, name, "a list")
 

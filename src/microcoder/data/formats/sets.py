@@ -11,8 +11,9 @@ from functools import partial
 from microcoder.data.formats import livecodebench
 from microcoder.data.formats.candidates import Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
+from microcoder.data.formats.programs import name_language, python_solutions
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.tests import name_language, python_solutions, read_lines
+from microcoder.data.formats.tests import read_lines
 from microcoder.data.formats.values import read_literal
 
 _CODING_WORDS = ("cod", "program")

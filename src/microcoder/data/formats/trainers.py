@@ -5,9 +5,9 @@ from functools import partial
 
 from microcoder.data.formats.candidates import Solution
 from microcoder.data.formats.format import PAIRS, Columns, Format, read_program
+from microcoder.data.formats.programs import python_solutions
 from microcoder.data.formats.row import Row
 from microcoder.data.formats.sets import pair_columns, refuse_other_tasks
-from microcoder.data.formats.tests import python_solutions
 from microcoder.data.formats.values import is_number
 
 _TESTS = (
