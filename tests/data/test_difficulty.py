@@ -24,7 +24,7 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )
-from microcoder.data.verify.execution import evaluator_version
+from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 

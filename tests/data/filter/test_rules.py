@@ -19,17 +19,20 @@ from real_texts import ALL
 
 from microcoder.data.corpus.steps import DuplicateBarrier
 from microcoder.data.filter.contamination import build_index
-from microcoder.data.filter.duplicates import describe, find_duplicates, merge
-from microcoder.data.filter.rules import (
-    BLOCKING_FLAGS,
+from microcoder.data.filter.duplicates import describe, find_duplicates
+from microcoder.data.filter.licences import (
     PERMISSIVE,
     SHARE_ALIKE,
+    normalise_licence,
+    strictest_licence,
+)
+from microcoder.data.filter.merging import merge
+from microcoder.data.filter.rules import (
+    BLOCKING_FLAGS,
     LicenceSettings,
     check_licence,
     check_quality,
     filter_row,
-    normalise_licence,
-    strictest_licence,
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.values import read_licence

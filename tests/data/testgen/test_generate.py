@@ -17,7 +17,7 @@ from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, makers
 from microcoder.data.testgen.answers import LARGE_BYTES, GenerateSettings, Judges
 from microcoder.data.testgen.stage import generate
-from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program

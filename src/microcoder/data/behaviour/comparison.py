@@ -32,7 +32,8 @@ from microcoder.data.behaviour.outputs import (
     tokens_of_text,
 )
 from microcoder.data.clean.sections import split
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
+from microcoder.data.filter.contamination import Hit
+from microcoder.data.filter.keys import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.values import read_literal
 from microcoder.data.inputs.layouts import (

@@ -50,7 +50,7 @@ from microcoder.data.release.tables import (
     write_tables,
 )
 from microcoder.data.sources import MARKER
-from microcoder.data.verify.evidence import rate_with_interval
+from microcoder.data.verify.rates import rate_with_interval
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import (
     check_folder,

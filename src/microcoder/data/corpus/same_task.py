@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from heapq import nlargest
 
 from microcoder.data.completions import Endpoint
-from microcoder.data.filter.contamination import Hit, words
+from microcoder.data.filter.contamination import Hit
+from microcoder.data.filter.texts import words
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import Record
 

@@ -30,8 +30,10 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )  # fmt: skip
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE, build_index, describe_hits
-from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates, merge
+from microcoder.data.filter.contamination import build_index, describe_hits
+from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates
+from microcoder.data.filter.keys import LONGEST_EXAMPLE
+from microcoder.data.filter.merging import merge
 from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
 from microcoder.data.formats.columns import ID, parse_columns
@@ -63,8 +65,10 @@ from microcoder.data.sources import (
 )
 from microcoder.data.testgen.answers import GenerateSettings, Judges
 from microcoder.data.testgen.stage import generate
-from microcoder.data.verify.evidence import VerifySettings, combine_counts
-from microcoder.data.verify.execution import VerdictStore, evaluator_version, verify
+from microcoder.data.verify.choice import VerifySettings
+from microcoder.data.verify.execution import verify
+from microcoder.data.verify.rates import combine_counts
+from microcoder.data.verify.store import VerdictStore, evaluator_version
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError

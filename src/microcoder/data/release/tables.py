@@ -28,7 +28,7 @@ from microcoder.data.clean.stage import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts, cut
 from microcoder.data.sources import MARKER
-from microcoder.data.verify.evidence import MOST_GUESSED, guess_chances
+from microcoder.data.verify.rates import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json, write_json, write_parquet, write_text
 from microcoder.judge.core.machine import how_to_install

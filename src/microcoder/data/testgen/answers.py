@@ -21,8 +21,8 @@ from pydantic import Field
 
 from microcoder.data.completions import EndpointSettings
 from microcoder.data.formats.candidates import Candidate, Origin
-from microcoder.data.verify.evidence import round_up
-from microcoder.data.verify.execution import turned_numbers
+from microcoder.data.verify.plans import rotated_numbers
+from microcoder.data.verify.timing import round_up
 from microcoder.judge import Execution, Invocation, Judge
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.digits import parse_json
@@ -334,7 +334,7 @@ class Answering:
                 if not left:
                     return
                 order = (
-                    [left[number] for number in turned_numbers(len(left), 1)]
+                    [left[number] for number in rotated_numbers(len(left), 1)]
                     if len(left) > 1
                     else left
                 )

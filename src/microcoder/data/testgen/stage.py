@@ -30,7 +30,7 @@ from microcoder.data.testgen.makers import (
     widen,
     write_validators,
 )
-from microcoder.data.verify.execution import language_of
+from microcoder.data.verify.plans import language_of
 from microcoder.judge.core.files import take_in_turn
 from microcoder.judge.core.types import Outcome, Program
 
