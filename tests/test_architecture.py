@@ -70,7 +70,7 @@ HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl
 PROCESSES = {"subprocess", "multiprocessing", "pty"}
 FORKS = {"fork", "forkpty", "posix_spawn", "posix_spawnp", "system", "popen"}
 MAY_START_PROCESSES = {
-    "data/clean/cleaning.py": "reads TeX by pandoc",
+    "data/clean/tex.py": "reads TeX by pandoc",
     "data/pipeline/engine.py": "takes shards through the steps of a build, a process a core",
     "lab/studies/workers.py": "starts the training processes of a study",
     "lab/yardstick/audits.py": "starts the throw-away process of a judge under test",

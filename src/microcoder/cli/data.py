@@ -89,7 +89,7 @@ def audit(
     require_data()
     from microcoder.data.corpus.build import audit as look
     from microcoder.data.corpus.steps import BuildConfig, SourceSettings
-    from microcoder.data.testgen.answers import GenerateSettings
+    from microcoder.data.testgen.settings import GenerateSettings
 
     if not source:
         from microcoder.data.formats.rows import FORMATS
@@ -351,6 +351,6 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
-    from microcoder.data.clean.cleaning import find_pandoc
+    from microcoder.data.clean.tex import find_pandoc
 
     find_pandoc()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from local_endpoint import endpoint_of
 
-from microcoder.data.clean.stage import count_hidden, find_shown
+from microcoder.data.clean.samples import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import problem_row

@@ -14,8 +14,10 @@ from typing import Literal, TypeVar
 
 import numpy as np
 
-from microcoder.data.clean.cleaning import clean, looks_like_html, looks_like_tex
+from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.pages import looks_like_html
 from microcoder.data.clean.sections import normalise
+from microcoder.data.clean.tex import looks_like_tex
 from microcoder.data.filter.keys import example_keys, signature, source_keys, title_key
 from microcoder.data.filter.texts import (
     WORDS_IN_RUN,

@@ -18,7 +18,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microcoder.data.clean.sections import Bound, parse_bounds
+from microcoder.data.clean.bounds import Bound, parse_bounds
 from microcoder.data.filter.keys import source_keys
 from microcoder.data.filter.signatures import (
     are_duplicated,

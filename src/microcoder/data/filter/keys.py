@@ -4,8 +4,8 @@ import re
 import unicodedata
 from typing import NamedTuple
 
+from microcoder.data.clean.samples import values_of
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.stage import values_of
 from microcoder.data.filter.texts import hash_token
 from microcoder.data.formats.candidates import Candidate
 

@@ -24,7 +24,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from microcoder.data.clean.stage import count_hidden
+from microcoder.data.clean.samples import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.engine import StepCounts, cut
 from microcoder.data.sources import MARKER

@@ -21,7 +21,7 @@ from functools import partial
 from itertools import cycle
 from typing import Any
 
-from microcoder.data.clean.sections import find_numbers
+from microcoder.data.clean.bounds import find_numbers
 from microcoder.data.completions import BadReply, Endpoint
 from microcoder.data.formats.candidates import (
     Candidate,

@@ -7,7 +7,7 @@ package's own -> mutated from known ones -> a model's -> certified by validators
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from microcoder.data.clean.stage import count_hidden
+from microcoder.data.clean.samples import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.testgen.answers import (

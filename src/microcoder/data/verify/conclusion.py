@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from microcoder.data.clean.stage import find_shown
+from microcoder.data.clean.samples import find_shown
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.verify.choice import MOST_BYTES, MOST_SECONDS, VerifySettings
 from microcoder.data.verify.evidence import (

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from microcoder.data.clean.stage import count_hidden
+from microcoder.data.clean.samples import count_hidden
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.evidence import Evidence, Role, Trial, chosen_tests, find_fault
