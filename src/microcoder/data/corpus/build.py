@@ -26,20 +26,15 @@ from microcoder.data.corpus.steps import (
     unpack_sources,
 )
 from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
-from microcoder.data.pipeline.engine import (
+from microcoder.data.pipeline.engine import OnProgress, StepCounts, count_missing, run_steps
+from microcoder.data.pipeline.parts import KeptRows, Part, read_rejected
+from microcoder.data.pipeline.runner import Runner
+from microcoder.data.pipeline.steps import (
     WOULD_REJECT,
     InputShard,
-    KeptRows,
-    OnProgress,
-    Part,
     Row,
-    Runner,
     Step,
-    StepCounts,
-    count_missing,
     digest,
-    read_rejected,
-    run_steps,
     source_digest,
 )
 from microcoder.data.release.tables import (

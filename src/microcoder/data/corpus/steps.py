@@ -38,19 +38,8 @@ from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Difficulty, Rejection, Stage, process_row
 from microcoder.data.formats.columns import ID, parse_columns
 from microcoder.data.formats.rows import find_source, load_format
-from microcoder.data.pipeline.engine import (
-    Barrier,
-    BarrierStep,
-    InputShard,
-    MapStep,
-    Part,
-    Row,
-    Step,
-    Work,
-    cut,
-    digest,
-    read_rows,
-)
+from microcoder.data.pipeline.parts import Part, cut, read_rows
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row, Step, Work, digest
 from microcoder.data.rowfiles import is_archive, unpack
 from microcoder.data.sources import (
     WHOLE,

@@ -26,7 +26,8 @@ from pydantic import ValidationError
 
 from microcoder.data.clean.samples import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.pipeline.engine import StepCounts, cut
+from microcoder.data.pipeline.engine import StepCounts
+from microcoder.data.pipeline.parts import cut
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.rates import MOST_GUESSED, guess_chances
 from microcoder.judge.core.errors import DataError
