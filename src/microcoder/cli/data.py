@@ -337,7 +337,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.release.tables import push as upload
+    from microcoder.data.release.publishing import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")

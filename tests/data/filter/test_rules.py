@@ -36,7 +36,9 @@ from microcoder.data.filter.rules import (
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.values import read_licence
-from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
+from microcoder.data.release.card import write_card
+from microcoder.data.release.publishing import copy_published, write_croissant
+from microcoder.data.release.tables import write_tables
 from microcoder.data.sources import MARKER, collect_source, open_source
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError

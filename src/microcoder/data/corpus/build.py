@@ -37,13 +37,9 @@ from microcoder.data.pipeline.steps import (
     digest,
     source_digest,
 )
-from microcoder.data.release.tables import (
-    CARD,
-    find_licence,
-    write_card,
-    write_croissant,
-    write_tables,
-)
+from microcoder.data.release.card import CARD, find_licence, write_card
+from microcoder.data.release.publishing import write_croissant
+from microcoder.data.release.tables import write_tables
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.rates import rate_with_interval
 from microcoder.judge.core.errors import DataError
