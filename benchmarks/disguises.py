@@ -15,7 +15,8 @@ from pathlib import Path
 from figures import DATA, ROOT
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge import Judge

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, run_here
 from microcoder import Problem
 from microcoder.cli import build_app
-from microcoder.data.corpus.steps import BuildConfig
+from microcoder.data.corpus.settings import BuildConfig
 from microcoder.eval import EvalConfig
 from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language

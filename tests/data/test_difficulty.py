@@ -14,7 +14,8 @@ from local_endpoint import endpoint_of
 
 from microcoder.data import Candidate, Difficulty
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
-from microcoder.data.corpus.steps import DifficultySettings, SelectionBarrier
+from microcoder.data.corpus.barriers import SelectionBarrier
+from microcoder.data.corpus.settings import DifficultySettings
 from microcoder.data.difficulty import (
     DIMENSIONS,
     Scores,

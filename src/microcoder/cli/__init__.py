@@ -43,7 +43,7 @@ _PLACES = {
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
     "eval": "microcoder.eval.config:EvalConfig",
-    "data build": "microcoder.data.corpus.steps:BuildConfig",
+    "data build": "microcoder.data.corpus.settings:BuildConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
 

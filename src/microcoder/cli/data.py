@@ -30,7 +30,7 @@ from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
     from microcoder.data.corpus.build import Built
-    from microcoder.data.corpus.steps import SourceSettings
+    from microcoder.data.corpus.settings import SourceSettings
 
 
 def audit(
@@ -88,7 +88,7 @@ def audit(
 
     require_data()
     from microcoder.data.corpus.build import audit as look
-    from microcoder.data.corpus.steps import BuildConfig, SourceSettings
+    from microcoder.data.corpus.settings import BuildConfig, SourceSettings
     from microcoder.data.testgen.settings import GenerateSettings
 
     if not source:
@@ -132,7 +132,7 @@ def audit(
 
 
 def _read_benchmark(text: str) -> SourceSettings:
-    from microcoder.data.corpus.steps import SourceSettings
+    from microcoder.data.corpus.settings import SourceSettings
 
     form, mark, path = text.partition("=")
     if not mark or not form or not path:
@@ -176,7 +176,7 @@ def build(
         raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
     # Pulls in what reads and compares data, which `--help` does without.
     from microcoder.data.corpus.build import plan_build, run_build
-    from microcoder.data.corpus.steps import BuildConfig
+    from microcoder.data.corpus.settings import BuildConfig
 
     resolved = load_config(BuildConfig, config, parse_overrides(overrides))
     if resolved.runner == "ray" and find_spec("ray") is None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from real_texts import ALL
 
-from microcoder.data.corpus.steps import DuplicateBarrier
+from microcoder.data.corpus.barriers import DuplicateBarrier
 from microcoder.data.filter.contamination import build_index
 from microcoder.data.filter.duplicates import describe, find_duplicates
 from microcoder.data.filter.licences import (

@@ -18,8 +18,9 @@ from microcoder.data.formats.kit_programs import find_header
 from microcoder.data.inputs.layouts import read_texts
 from microcoder.data.inputs.models import Relation, infer_shape, learn
 from microcoder.data.inputs.mutating import MUTATIONS, _place_constant, mutate
-from microcoder.data.testgen.answers import MadeInput
-from microcoder.data.testgen.makers import read_validators, run_kit, spoil
+from microcoder.data.testgen.kits import run_kit
+from microcoder.data.testgen.made import MadeInput
+from microcoder.data.testgen.validators import read_validators, spoil
 from microcoder.judge import Judge
 
 KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]

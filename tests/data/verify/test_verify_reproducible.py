@@ -11,8 +11,8 @@ from verify_candidates import make_candidate
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
-from microcoder.data.testgen.answers import MadeTest
-from microcoder.data.testgen.stage import choose_tests as choose_made
+from microcoder.data.testgen.choice import choose_tests as choose_made
+from microcoder.data.testgen.made import MadeTest
 from microcoder.data.verify import plans
 from microcoder.data.verify.choice import Cost, VerifySettings, choose_tests
 from microcoder.data.verify.conclusion import conclude
