@@ -79,8 +79,7 @@ MAY_START_PROCESSES = {
     "train/verl/engine.py": "starts verl's command line",
     "train/run/manifest.py": "asks git for the commit that a run records",
 }
-MAY_EXCEED_600_LINES = {
-}
+MAY_EXCEED_600_LINES: dict[str, str] = {}
 
 
 def name_of(path: Path) -> str:
