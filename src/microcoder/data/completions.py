@@ -131,6 +131,7 @@ class Endpoint:
         return httpx.Client(
             headers=headers,
             timeout=self.settings.timeout_seconds,
+            # The callers bound their requests by `concurrency`.
             limits=httpx.Limits(max_connections=None),
         )
 
@@ -168,6 +169,7 @@ class Endpoint:
                     )
                 stated_seconds = _read_delay(reply)
             delay_seconds = wait_seconds if stated_seconds is None else stated_seconds
+            # Not `sleep`: `close` ends the wait.
             if attempt > self.settings.max_retries or self._closed.wait(delay_seconds):
                 break
             wait_seconds = min(2 * wait_seconds, _LONGEST_WAIT_SECONDS)

@@ -85,6 +85,7 @@ def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
     """
     if folder.exists():
         return
+    # A name of its own: two builds may unpack the same archive at once.
     unfinished = aside / f".{uuid4().hex}.partial"
     unfinished.mkdir(parents=True)
     try:
@@ -297,6 +298,7 @@ def _list_parquet(
         for number in range(metadata.num_row_groups):
             num_bytes += metadata.row_group(number).total_byte_size
     except (OSError, pyarrow.ArrowException):
+        # Damaged: one row, which `read_part` gives a fault.
         num_rows = 1
         num_bytes = 0
     row_bytes = -(-num_bytes // max(1, num_rows))

@@ -115,11 +115,11 @@ def download(name: str) -> Path:
     return Path(folder)
 
 
-def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
+def find_part(folder: Path, wanted: HubName, *, where: str, hint: str) -> tuple[str, ...]:
     """Return the files in a folder that match a Hub name, sorted.
 
     Args:
-        said: names the folder in the message.
+        where: names the folder in the message.
         hint: what to do, for the message.
 
     Raises:
@@ -129,7 +129,7 @@ def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[s
     files = match_files(paths, wanted)
     if not files:
         patterns = " or ".join(wanted.patterns[:_MOST_PATTERNS])
-        raise DataError(f"{said} has no file like {patterns}; {hint}")
+        raise DataError(f"{where} has no file like {patterns}; {hint}")
     return tuple(files)
 
 
@@ -206,12 +206,13 @@ def open_source(
     """
     format = with_columns(load_format(format_name), columns)
     name = name or format.name
+    # Ids are `name/place`: the name ends at the first slash.
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
     if str(path).startswith(SCHEME):
         folder = download(str(path))
         wanted = parse_name(str(path))
-        files = find_part(folder, wanted, said=f"{path}: the repository", hint=_USE)
+        files = find_part(folder, wanted, where=f"{path}: the repository", hint=_USE)
         licence = licence or LICENCES.get(wanted.repository, "")
         return Source(folder, format, name, files, folder.name, licence)
     root = Path(os.path.abspath(path))

@@ -92,11 +92,11 @@ class Benchmark(Config):
             what = "a problem of ours"
             kind = "problems"
         else:
-            known = recognise(row.values, FORMATS.values())
-            if known is None:
+            row_format = recognise(row.values, FORMATS.values())
+            if row_format is None:
                 return error
-            what = f"a row of {known.name}"
-            kind = known.name if known.name in _KINDS else "problems"
+            what = f"a row of {row_format.name}"
+            kind = row_format.name if row_format.name in _KINDS else "problems"
         if kind == self.kind:
             return error
         return DataError(
@@ -258,6 +258,7 @@ class LiveCodeBench(Benchmark):
 
     def _holds(self, row: Row) -> bool:
         """Whether a contest is between the dates."""
+        # Broken rows are found before the dates leave any out.
         for name in ("question_id", "question_content"):
             row.statement(name)
         contest = _read_date(row)
@@ -364,6 +365,7 @@ class _Functions(Benchmark):
         if more is not None:
             with placed(more.where):
                 tests = plus_tests(more.fields, fields=self.plus_fields)
+                # HumanEval+ adds to the published test, MBPP+ replaces it.
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
                 problem = problem.model_copy(update=changes)

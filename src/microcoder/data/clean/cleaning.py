@@ -65,6 +65,7 @@ def strip_html(text: str) -> str:
 
     Without tags it keeps its `<`.
     """
+    # Before tags are looked for: those in a comment are none.
     text = outside(text, lambda piece: replace_between(piece, "<!--", "-->"))
     if looks_like_html(text):
         text = html_to_markdown(text)
@@ -80,6 +81,7 @@ def strip_tex(text: str) -> str:
         text = tex_to_markdown(text)
     text = _CODEFORCES_FORMULA.sub(lambda formula: f"${' '.join(formula[1].split())}$", text)
     text = _IMAGE_SIZE.sub(r"\1", text)
+    # What is left of Codeforces' marks: formulae over several lines.
     text = text.replace("$$$$$$", "$$").replace("$$$", "$")
     return outside(text, lambda piece: re.sub(r"\\\((.{1,200}?)\\\)", r"$\1$", piece))
 

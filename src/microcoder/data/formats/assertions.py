@@ -39,6 +39,7 @@ def arrange(
     left = dict(named)
     arguments = list(positional)
     for name in parameters[len(arguments) :]:
+        # Those behind it have defaults, or are named too.
         if name not in left:
             break
         arguments.append(left.pop(name))
@@ -269,11 +270,13 @@ class _Reader:
         """Return the tests that were read, all with one tolerance: a problem has one checker."""
         tolerances = {comparison.tolerance for comparison in self._comparisons}
         tolerances.discard(_EXACT)
+        # Of several tolerances the strictest counts; comparisons with others are left out.
         chosen = min(tolerances, key=_strictness, default=_EXACT)
         call = self._find_call()
         tests = []
         dropped = list(self._dropped)
         for comparison in self._comparisons:
+            # An exact comparison also holds within a tolerance.
             if comparison.tolerance not in (_EXACT, chosen):
                 dropped.append("a second tolerance")
             elif not _fits(comparison, call or Call()):

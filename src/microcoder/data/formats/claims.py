@@ -108,6 +108,7 @@ def read_claims(
             if claim is None:
                 return None
             claims.append(claim)
+        # A call of the answer outside an assertion cannot be cut out.
         elif _names(statement) & set(called):
             return None
     return claims
@@ -182,8 +183,8 @@ def _claim(
     """Return one test per assertion that calls the answer; none if any cannot be split."""
     claims = read_claims(statements, called=called, entry=entry) or []
     before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
-    known = "\n".join([prelude, *before])
-    return [claims_test([claim], prelude=known) for claim in claims if claim.calls]
+    whole_prelude = "\n".join([prelude, *before])
+    return [claims_test([claim], prelude=whole_prelude) for claim in claims if claim.calls]
 
 
 def find_called(source: str, code: str = "") -> list[str]:

@@ -101,6 +101,7 @@ def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
     table = {field: column for field, column in named.items() if field in _TABLE}
     keys = {field: named[field] for field in _KEYS if field in named}
     lists = [named[field] for field in _LISTS if field in named]
+    # Inputs without outputs are no tests.
     if len(lists) == 1:
         raise ConfigError("columns: inputs and outputs go together; name both")
     changed: dict[str, Any] = dict(table)

@@ -192,6 +192,7 @@ def _read_codeforces_tests(row: Row) -> dict[str, list[TestCase]]:
     for test in decode_tests(row.decoded("official_tests")).tests:
         if test not in seen:
             official.append(test)
+    # Tests of one group may be equal: only those of groups before are left out.
     seen.update(official)
     generated = []
     # Published in files of their own; a recipe joins them into this column.

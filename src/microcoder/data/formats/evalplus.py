@@ -87,6 +87,7 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
         raise Malformed("wrong_type", f"atol is {tolerance!r}, not a number")
     reference = f"{row.text('prompt')}{row.text('canonical_solution')}"
     prelude = f"{reference}\n{_REFERENCE} = {entry}\n"
+    # A broken reference would fail all answers alike.
     try:
         parse_source(prelude)
     except SyntaxError as error:

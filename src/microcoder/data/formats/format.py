@@ -89,6 +89,7 @@ class Columns:
         }
         for name, read in self.also.items():
             fields[name] = read(row)
+        # `also` may give notes, which are no field of a candidate.
         own_notes = fields.pop("notes", ())
 
         def build(tests: DecodedTests) -> Candidate:
@@ -137,6 +138,7 @@ class Columns:
         defining = [code for code in codes if f"def {fn_name}(" in code]
         *others, last = defining or [starter_code]
         for code in others:
+            # The last of the codes says what is wrong, if none fits.
             with suppress(Malformed):
                 return read(code=code)
         return read(code=last)
@@ -236,6 +238,7 @@ class Format:
             raise Malformed(reason, explain_fault(fault, where)) from None
         except Malformed as error:
             if error.candidate is not None:
+                # It is kept with its rejection, so it must be text that can be written.
                 _check_text(error.candidate)
             raise
         except RecursionError:
@@ -277,6 +280,7 @@ def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | 
     most = 0
     for format in formats:
         matched = _count_matched(values, format)
+        # Only more than before: of equals the first stays.
         if matched > most:
             best = format
             most = matched

@@ -51,6 +51,7 @@ def _find_function(row: Row) -> Row:
         row.text("solution")
     imported = _find_imported(row.text("test", "test_code"))
     declared = [item.optional("function_name") for item in row.rows("test_info")]
+    # What the test imports is what answers must define; a declaration alone may be a helper.
     names = [name for name in declared if name in imported] or imported or declared or [""]
     return row.over({**row.values, "fn_name": names[0]})
 

@@ -47,6 +47,7 @@ def inline_includes(
                 if is_local and not is_standard:
                     missing.append(name)
                 return include[0]
+            # As `#pragma once` does: a header is put in once.
             if target in seen:
                 return ""
             seen.add(target)
@@ -75,6 +76,7 @@ def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: b
     base = posixpath.basename(name)
     if not anywhere or not base.endswith(_INCLUDED):
         return None
+    # Sorted, so that of several files of one name it is always the same.
     for path in sorted(files):
         if posixpath.basename(path) == base:
             return path

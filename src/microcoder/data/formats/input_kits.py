@@ -145,6 +145,7 @@ class _GeneratorsFile:
 
     def _call(self, command: str, group: str) -> None:
         """Add the recipe of a test that a generator makes."""
+        # As BAPCtools computes it: the inputs are those of the package.
         digest = hashlib.sha512((self._salt + command).encode()).hexdigest()
         seed = int(digest, 16) % _MOST_SEED
         name, *arguments = _SEED.sub(str(seed), command).split() or [""]
@@ -152,6 +153,7 @@ class _GeneratorsFile:
         paths = []
         for file in listed or [name]:
             paths.append(posixpath.normpath(posixpath.join("generators", str(file))))
+        # Of a generator of several files the first one is run.
         path, *beside = paths
         if name.startswith("/"):
             # It is relative to the package, not to the folder of generators.

@@ -241,6 +241,7 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     for name in sorted(files):
         if name.startswith(_VALIDATORS) and language_of(name) in ("python", "cpp"):
             sources.append(name)
+    # Which of several is the validator, nothing says.
     if len(sources) != 1:
         return package.flag("needs_checker", f"{len(sources)} sources of output validators")
     code, missing = inline_includes(sources[0], files)
@@ -303,6 +304,7 @@ def _drop_idle_tolerance(checker: Checker, statement: str, package: Package) -> 
 
     Archives set one tolerance for all of their problems; of integers it would let wrong ones pass.
     """
+    # Words of real numbers in the statement are enough.
     if checker.type != "float" or _REAL.search(statement):
         return checker
     if any(_REAL_TOKEN.search(test.output) for _, test in package.tests):

@@ -27,6 +27,7 @@ def read_livecodebench(row: Row) -> Candidate:
     fn_name = _read_metadata(row).optional("func_name")
     tests_by_group = _read_tests(row, fn_name)
     names = {tests.fn_name for tests in tests_by_group.values() if tests.tests}
+    # A problem has one style: its answers are called, or read stdin.
     if len(names) > 1:
         raise Malformed("bad_tests", "public and private tests are of different styles")
     if row.is_judged and not row.has("private_test_cases"):

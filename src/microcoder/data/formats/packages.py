@@ -149,6 +149,7 @@ class Package:
         rest = []
         for path, known in named:
             language = language_of(path)
+            # Nothing can be learned from a program without a verdict.
             if known is None or not language or path not in self.files:
                 rest.append(path or "a solution without a path")
                 continue
@@ -202,6 +203,7 @@ class Package:
     def read_checker(self, path: str) -> Checker:
         """Return the checker of a source file, called with the files input, output and answer."""
         known = standard_checker(path)
+        # A file of that name could be the author's own, unless it includes testlib.
         if known is not None and _INCLUDES_TESTLIB.search(self.files[path]):
             self.notes.append(("checker", f"{path} is testlib's own"))
             return known

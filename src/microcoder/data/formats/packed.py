@@ -64,6 +64,7 @@ def decode_packed(text: str) -> Any:
         if "deeply" in str(error):
             raise
     body = _decompress(text)
+    # Without a pickle around it, as NeMo-Gym writes it.
     if body[:1] in (b"[", b"{"):
         return _parse(body, "text")
     try:
@@ -72,6 +73,7 @@ def decode_packed(text: str) -> Any:
     except Exception as error:  # A broken pickle fails in every way there is.
         reason = str(error)[:200] or type(error).__name__
         raise ValueError(f"its pickle is not read: {reason}") from None
+    # LiveCodeBench pickles the JSON text, Dolci the list itself.
     if isinstance(value, str):
         return _parse(value, "pickled text")
     return value
@@ -85,6 +87,7 @@ def _decompress(text: str) -> bytes:
         raise ValueError("it is neither JSON nor base64") from None
     unpacker = zlib.decompressobj()
     try:
+        # Bounded: a few kilobytes of zeros can unpack to all of the memory.
         body = unpacker.decompress(packed, MAX_BYTES)
     except zlib.error as error:
         raise ValueError(f"it is base64, but not of zlib data ({error})") from None

@@ -215,6 +215,7 @@ def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
     if asset is None:
         return Checker()
     known = standard_checker(asset.get("name") or "")
+    # Our equivalent is used even where the package has the source.
     if known is not None:
         package.notes.append(("checker", f"{asset.get('name')}, testlib's own"))
         return known

@@ -185,6 +185,7 @@ class Row:
                 raise Malformed(
                     "wrong_type", f"{name} is {shorten(value, 40)!r}, not a number"
                 ) from None
+        # A blank text is as good as a missing field.
         if value is None:
             return None
         if isinstance(value, bool):
@@ -197,6 +198,7 @@ class Row:
         if name not in self._objects:
             decoded = self.decoded(name)
             value = _typed({} if decoded is None else decoded, Mapping, name, "an object")
+            # A Python literal can have other keys, which no field of ours has.
             if not all(isinstance(key, str) for key in value):
                 raise Malformed("wrong_type", f"{name} has keys that are not text")
             self._objects[name] = value
@@ -329,6 +331,7 @@ class Row:
         if isinstance(tests, DecodedTests):
             values |= tests.fields
             all_notes += tests.notes
+        # Last: a reader's own fields count more than those that tests imply.
         values |= fields
         step = f"{self.dataset}/1"
         lineage = tuple(

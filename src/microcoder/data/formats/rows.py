@@ -127,6 +127,7 @@ def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | No
     """
     if is_record(values):
         return "", values
+    # Which of them a format has depends on where it leaves room for more.
     for path in CARRIED_IN:
         # Asked first: a column may be a text of all tests, which is not decoded in vain.
         if not has_field(values, path):

@@ -54,6 +54,7 @@ def refuse_other_tasks(row: Row, name: str) -> Row:
     value = row.get(name)
     tasks = row.texts(name) if isinstance(value, list) else (row.optional(name),)
     named = [task for task in tasks if task]
+    # Mixed sets name several tasks for a row; one of them is enough.
     if named and not any(_is_coding(task) for task in named):
         raise Malformed("other_task", ", ".join(named))
     return row

@@ -104,6 +104,7 @@ def decode_tests(
             "bad_tests", f"tests are {type(value).__name__}, neither an object nor a list"
         )
     value = [_unfold(item) if isinstance(item, str) else item for item in value]
+    # Texts that are no JSON are assertions, one or more each.
     if all(isinstance(item, str) for item in value):
         return asserted_tests(value, fn_name=fn_name, code=code, is_judged=is_judged)
     return _read_list(value, fn_name, platform, code)
@@ -204,6 +205,7 @@ def asserted_tests(
     names = (fn_name, *called)
     decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
     reasons = "; ".join(dict.fromkeys(decoded.dropped))
+    # A test that is left out would change the verdict: then all are judged as claims.
     if is_judged and (decoded.dropped or not decoded.tests):
         try:
             tests = claim_tests(source, called=(*names, *find_called(source)), entry=fn_name)
@@ -220,6 +222,7 @@ def asserted_tests(
         num_dropped = len(decoded.dropped)
         share = f"{num_dropped} of {num_dropped + len(decoded.tests)} left out"
         notes = (("tests", f"{share}: {reasons}"[:_LONGEST_NOTE]),)
+    # Annotations say more than tests, whose values may all be empty lists.
     annotated = infer_call_of(code, fn_name, decoded.tests)
     call = merge_calls(annotated, decoded.call)
     return replace(decoded, fn_name=fn_name, call=call, notes=notes)
@@ -360,6 +363,7 @@ def _read_call(given: str, expected: str) -> TestCase:
         for number, line in enumerate(lines, 1):
             arguments.append(_read_value(line, f"argument {number}"))
         return write_call(_as_lists(arguments), _read_value(expected, "the expected value"))
+    # All are JSON already: they stay as they are, without a copy.
     return TestCase(input=given, output=expected)
 
 

@@ -32,6 +32,7 @@ def _find_tests(row: Row) -> object:
         return pair_columns(row)
     for name in _TESTS:
         value = row.decoded(name)
+        # As verl's `reward_model` has them.
         if isinstance(value, Mapping) and "ground_truth" in value:
             value = row.over(value).decoded("ground_truth")
         if value is not None and value not in ("", [], {}):

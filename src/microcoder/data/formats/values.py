@@ -79,6 +79,7 @@ def read_literal(text: str) -> Any:
         return read_json(text)
     except json.JSONDecodeError as error:
         not_json = error
+    # Its syntax tree takes many times the memory of the text.
     if len(text) > MAX_LITERAL:
         raise ValueError(f"not JSON ({not_json}), and too long to be read as a Python literal")
     try:
@@ -126,6 +127,7 @@ def parse_python(source: str) -> ast.Module | None:
 
 def is_python2(source: str) -> bool:
     """Whether a program is in Python 2: syntax that Python 3 refuses, or functions it lacks."""
+    # Comments and texts can look like Python 2: only what Python 3 refuses counts.
     if _PYTHON2_GRAMMAR.search(source) and parse_python(source) is None:
         return True
     return bool(_PYTHON2_NAME.search(source)) and not _PYTHON2_DEFINED.search(source)

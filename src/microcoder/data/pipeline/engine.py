@@ -70,6 +70,7 @@ def run_steps(
     num_redone = {name: len(_find_missing(parts)) for name, parts in plan.items()}
     num_rows = sum(shard.num_rows for shard in shards)
     before: list[Part] = []
+    # Worker processes end with the run, also where a step fails.
     with closing(runner):
         for step in all_steps:
             parts = plan[step.name]

@@ -66,6 +66,7 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
         ) as writer:
             for group in cut(records, _num_characters, size=_GROUP_CHARACTERS):
                 writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
+    # Also after Ctrl-C: nothing unfinished is left behind.
     except BaseException:
         partial.unlink(missing_ok=True)
         raise

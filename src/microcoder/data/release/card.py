@@ -61,6 +61,7 @@ def write_card(
     for (stage, reason), count in sorted(tally.reasons.items()):
         reasons.append({"stage": stage, "reason": reason, "rows": count})
     write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
+    # Strict: a name that the template misses is an error, not an empty cell.
     environment = jinja2.Environment(
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )

@@ -93,6 +93,7 @@ def _add_problem(
     """Add the problem of a row to `problems`, or say why it is none; empty if it was added."""
     try:
         problem = read_problem(values, format, columns=columns)
+        # A whole problem file is refused for one such problem.
         check_problem(problem)
     except DataError as error:
         return _as_reason(str(error))
@@ -123,17 +124,17 @@ def _name_of(row: FileRow) -> str:
 
 def _why_test(values: Mapping[str, Any], format: str | None) -> str:
     """Say why a row is one of a benchmark's test; empty if it is not."""
-    known = recognise(values, FORMATS.values()) if format is None else load_format(format)
-    if known is None or not known.is_benchmark:
+    row_format = recognise(values, FORMATS.values()) if format is None else load_format(format)
+    if row_format is None or not row_format.is_benchmark:
         return ""
-    if known.name == "mbpp":
+    if row_format.name == "mbpp":
         task = str(values.get("task_id", "")).rpartition("/")[2]
         # The other rows are published for training.
         if task.isdecimal() and int(task) not in MBPP_TEST:
             return ""
         what = f"rows of MBPP's test split (task_id {MBPP_TEST.start} to {MBPP_TEST.stop - 1})"
     else:
-        what = f"rows of {known.name}, a benchmark"
+        what = f"rows of {row_format.name}, a benchmark"
     return (
         f"{what}: training would contaminate it; --with-test-rows keeps them, for held-out problems"
     )

@@ -32,6 +32,7 @@ def read_problems(path: Path) -> list[Problem]:
     """
     try:
         problems = _read(path)
+    # Raw rows are no broken problems: then it says what to type.
     except DataError:
         explanation = explain_rows(path)
         if explanation:
@@ -71,16 +72,16 @@ def explain_rows(path: Path) -> str:
         return ""
     if row is None or find_record(row.values) is not None:
         return ""
-    known = recognise(row.values, FORMATS.values())
-    if known is None or known.folders is not None:
+    row_format = recognise(row.values, FORMATS.values())
+    if row_format is None or row_format.folders is not None:
         return ""
     text = (
-        f"{path} holds rows of {known.name} ({known.about}), not problems; "
+        f"{path} holds rows of {row_format.name} ({row_format.about}), not problems; "
         f"type: microcoder data convert {path} -o problems.jsonl"
     )
-    if not known.is_benchmark:
+    if not row_format.is_benchmark:
         return text
-    if known.name == "mbpp":
+    if row_format.name == "mbpp":
         return f"{text} (its test rows are left out, for held-out problems add --with-test-rows)"
     return (
         f"{text} --with-test-rows, and use them as held-out problems: "
@@ -143,11 +144,11 @@ def read_published(
 
     part = f"{subset}/{split}"
     folder = Path(name).expanduser()
-    known = load_format(format_name)
+    reader = load_format(format_name)
     if folder.is_dir():
         wanted = HubName(str(folder), None, part)
-        files = find_part(folder, wanted, said=f"folder {folder}", hint="check subset and split")
-        source = Source(folder, known, known.name, files)
+        files = find_part(folder, wanted, where=f"folder {folder}", hint="check subset and split")
+        source = Source(folder, reader, reader.name, files)
     else:
         # A branch may have slashes in its name.
         at_revision = f"@{revision.replace('/', '%2F')}" if revision else ""
@@ -189,8 +190,8 @@ def check_format(name: str, *, is_trained_on: bool) -> None:
 def _list_usable() -> list[str]:
     """Return the names of the formats that a model may be trained on, or some rows of them."""
     usable = []
-    for name, known in FORMATS.items():
-        if not known.folders and (name == "mbpp" or not known.is_benchmark):
+    for name, format in FORMATS.items():
+        if not format.folders and (name == "mbpp" or not format.is_benchmark):
             usable.append(name)
     return sorted(usable)
 
@@ -201,8 +202,8 @@ def find_format(name: str) -> str:
     Raises:
         DataError: the data set is not known.
     """
-    for key, known in FORMATS.items():
-        if name in known.about.replace(",", " ").split():
+    for key, format in FORMATS.items():
+        if name in format.about.replace(",", " ").split():
             return key
     raise DataError(
         f"what the rows of {name} look like is not known; "

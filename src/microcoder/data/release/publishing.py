@@ -160,6 +160,7 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
         raise DataError(f"push needs huggingface_hub; type: {how_to_install('data')}") from None
     hub = HfApi()
     try:
+        # A copy: nothing is uploaded that may not be published.
         with TemporaryDirectory() as folder:
             num_problems, num_left_out = copy_published(corpus, Path(folder))
             address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)

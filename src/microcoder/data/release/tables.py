@@ -240,6 +240,7 @@ def read_released(folder: Path) -> list[Problem]:
     Raises:
         DataError: the folder holds no finished corpus, or a file is damaged.
     """
+    # Written last: without it the build was not finished.
     if not (folder / MARKER).exists():
         raise DataError(
             f"{folder} holds no finished corpus (no {MARKER}); "
