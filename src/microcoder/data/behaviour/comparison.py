@@ -212,6 +212,7 @@ def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
 
 def _pair_up(own: Form, other: Form) -> list[_Pair]:
     """Return two forms with the first orders in which their values are of the same kinds."""
+    # Another story may name the same values in another order.
     orders = permutations(range(len(own.kinds)))
     fitting = (
         order
@@ -254,10 +255,14 @@ class _Close(NamedTuple):
     bits: float
 
 
-def _try_few_inputs(pairs: Sequence[_Pair], judge: Judge) -> list[_Trial]:
+def _try_few_inputs(
+    pairs: Sequence[_Pair],
+    judge: Judge,
+) -> list[_Trial]:
     """Return the pairs that agree on a few inputs, the best of each form."""
     close: list[_Close] = []
     agreeing: set[tuple[str, str]] = set()
+    # The benchmark's program where it has one: it is known to be right.
     for runs_other in (True, False):
         some = [pair for pair in pairs if bool(pair.other.program) is runs_other]
         runs = _run_on_cases(some, judge, runs_other=runs_other, most=_FEW)
@@ -269,6 +274,7 @@ def _try_few_inputs(pairs: Sequence[_Pair], judge: Judge) -> list[_Trial]:
             if runs_other and agreement.how == "same":
                 agreeing.add((repr(pair.own.layout), pair.other.id))
     chance = _estimate_chance(pairs, {problem_id for _, problem_id in agreeing})
+    # The most telling first: only some of each form are tried further.
     close.sort(key=lambda item: -item.bits)
     # Counted form by form: where an input is misread as many cases of one value each, dozens of
     # programs that give back what they get are close, and would leave no place for the form that is
@@ -283,7 +289,10 @@ def _try_few_inputs(pairs: Sequence[_Pair], judge: Judge) -> list[_Trial]:
     return trials
 
 
-def _estimate_chance(pairs: Sequence[_Pair], agreeing: set[str]) -> float:
+def _estimate_chance(
+    pairs: Sequence[_Pair],
+    agreeing: set[str],
+) -> float:
     """Return the share of unrelated benchmark programs that agree on a few inputs; 0 if unknown."""
     programs = {pair.other.id for pair in pairs if pair.other.program}
     if len(programs) < _ENOUGH_PROGRAMS:
@@ -346,8 +355,18 @@ def _agree(
     expected = [case.expected for case in run.cases]
     # The problem's own side first, so that a freedom is the same one in both directions.
     if runs_other:
-        return compare(expected, run.outputs, chance=chance, how=how)
-    return compare(run.outputs, expected, chance=chance, how=how)
+        return compare(
+            expected,
+            run.outputs,
+            chance=chance,
+            how=how,
+        )
+    return compare(
+        run.outputs,
+        expected,
+        chance=chance,
+        how=how,
+    )
 
 
 def _try_cases(
@@ -390,7 +409,10 @@ def _describe_cases(agreement: Agreement, *, runs_other: bool) -> str:
     return f"{program} gives {share} answers {where} ({agreement.how})"
 
 
-def _try_varied(trials: Sequence[_Trial], judge: Judge) -> list[_Trial]:
+def _try_varied(
+    trials: Sequence[_Trial],
+    judge: Judge,
+) -> list[_Trial]:
     """Run both programs on varied inputs.
 
     Return the trials that still agree where both have an output, and those without such inputs.
@@ -402,8 +424,20 @@ def _try_varied(trials: Sequence[_Trial], judge: Judge) -> list[_Trial]:
         inputs = _vary_inputs(trial)
         own_inputs = tuple(map(own.layout.render, inputs))
         other_inputs = tuple(map(trial.pair.render, inputs))
-        runs.append(ProgramRun(own.program, own.entry, own_inputs))
-        runs.append(ProgramRun(other.program, other.entry, other_inputs))
+        runs.append(
+            ProgramRun(
+                own.program,
+                own.entry,
+                own_inputs,
+            )
+        )
+        runs.append(
+            ProgramRun(
+                other.program,
+                other.entry,
+                other_inputs,
+            )
+        )
     outputs = run_programs(runs, judge)
     left = []
     for trial, ours, theirs in zip(
@@ -435,12 +469,17 @@ def _vary_inputs(trial: _Trial) -> list[Values]:
     known = [case.values for case in pair.own.cases]
     known += [pair.swapped.arrange(case.values) for case in pair.other.cases]
     num = _NUM_VARIED
+    # Each input says little then.
     if trial.has_labels:
         num *= _LABELS_TIMES
     return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
 
 
-def _compare_where_both(ours: Outputs, theirs: Outputs, how: str) -> Agreement | None:
+def _compare_where_both(
+    ours: Outputs,
+    theirs: Outputs,
+    how: str,
+) -> Agreement | None:
     """Compare two programs on the inputs for which both have an output; None if there are none."""
     ours_there = []
     theirs_there = []

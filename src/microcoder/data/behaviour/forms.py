@@ -124,6 +124,7 @@ def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
     inputs = [example.input for example in examples]
     outputs = [example.output for example in examples]
     readings = []
+    # A benchmark's function has one case, a contest's input often many.
     cases = split_repeated(inputs, outputs)
     if cases is not None:
         for read in read_texts(cases.inputs)[:_MOST_READINGS_OF_CASES]:
@@ -152,7 +153,12 @@ def _cases_of(
 ) -> tuple[ValueCase, ...]:
     """Return the first different cases."""
     cases: dict[str, ValueCase] = {}
-    for values, tokens in zip(read.values, expected, strict=True):
+    for values, tokens in zip(
+        read.values,
+        expected,
+        strict=True,
+    ):
+        # Equal inputs say nothing new.
         cases.setdefault(json.dumps(values), ValueCase(values, tokens))
     return tuple(cases.values())[:_MOST_CASES]
 
@@ -168,7 +174,11 @@ def _entry_of(candidate: Candidate) -> str:
     return ""
 
 
-def _examples_of(candidate: Candidate, *, is_call: bool) -> list[_Example]:
+def _examples_of(
+    candidate: Candidate,
+    *,
+    is_call: bool,
+) -> list[_Example]:
     """Return small tests and the statement's examples."""
     shown = split(candidate.statement).examples
     examples: list[_Example] = []
@@ -191,7 +201,12 @@ def _examples_of(candidate: Candidate, *, is_call: bool) -> list[_Example]:
 def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:
     """Return the examples with as many arguments as most have: others were misread."""
     nums_arguments = [len(example.input) for example in examples]
-    usual = max(set(nums_arguments), key=nums_arguments.count, default=0)
+    # An optional argument, or an example that was misread, is in the minority.
+    usual = max(
+        set(nums_arguments),
+        key=nums_arguments.count,
+        default=0,
+    )
     return [example for example in examples if len(example.input) == usual]
 
 

@@ -183,7 +183,14 @@ def compare(
     same = []
     for output, other_output in zip(one, other, strict=True):
         same.append(output is not None and output == other_output)
-    matchings = [_Matching("same", same, [True] * len(one))]
+    # Renaming costs evidence, so it is only tried where outputs differ.
+    matchings = [
+        _Matching(
+            "same",
+            same,
+            [True] * len(one),
+        )
+    ]
     if not all(same):
         matchings.append(_relabel(one, other))
     agreements = []
@@ -212,14 +219,25 @@ def _chances_of(outputs: Outputs, measured: float) -> list[float]:
     for output in outputs:
         # What a program often gives, it may give always.
         often = (counts[output] - 1) / len(outputs)
-        chances.append(max(_chance(output or ()), often, least))
+        chances.append(
+            max(
+                _chance(output or ()),
+                often,
+                least,
+            )
+        )
     return chances
 
 
 def _count_bits(matching: _Matching, chances: Sequence[float]) -> float:
     """Return the evidence of the outputs that agree and say something."""
     bits = []
-    columns = zip(chances, matching.agreed, matching.tells, strict=True)
+    columns = zip(
+        chances,
+        matching.agreed,
+        matching.tells,
+        strict=True,
+    )
     for chance, is_equal, is_telling in columns:
         if is_equal and is_telling:
             bits.append(-math.log2(min(chance, _MOST_CHANCE)))
@@ -251,6 +269,7 @@ def _relabel(one: Outputs, other: Outputs) -> _Matching:
             agreed.append(output is not None and output == other_output)
             tells.append(True)
             continue
+        # One to one: another label for each.
         is_new = output not in matched and other_output not in taken
         if is_new:
             matched[output] = other_output

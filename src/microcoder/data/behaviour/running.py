@@ -159,6 +159,7 @@ def _run_in_process(
         spare_memory_mib=_SPARE_MEMORY_MIB,
     )
     execution = judge.run(invocation)
+    # Once more: the machine may have been busy.
     if not execution.is_conclusive:
         execution = judge.run(invocation)
     if not execution.is_conclusive:
@@ -166,6 +167,7 @@ def _run_in_process(
             f"the sandbox failed twice ({execution.detail}); "
             "type the same command again, or microcoder doctor"
         )
+    # A line an input, as far as the process came.
     outputs: list[list[RawOutput]] = [[] for _ in runs]
     for line in execution.stdout.split(b"\n"):
         try:

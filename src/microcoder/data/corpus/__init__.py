@@ -7,5 +7,6 @@ would reject. `settings.py` has the options, `inputs.py` the shards of raw rows,
 steps in order with the code that decides each.
 
 `work.py` is what the steps do to one shard, `barriers.py` what needs all rows at once, and
-`same_task.py` asks a model whether two problems set the same task.
+`same_task.py` asks a model whether two problems set the same task. `findings.py` is the report of
+an audit.
 """

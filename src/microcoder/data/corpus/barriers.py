@@ -49,7 +49,11 @@ class DuplicateBarrier(Barrier):
         Another record is returned as it is.
         """
         if candidate.id in self._dropped:
-            return candidate.reject("filter", "duplicate_of", self._dropped[candidate.id])
+            return candidate.reject(
+                "filter",
+                "duplicate_of",
+                self._dropped[candidate.id],
+            )
         if not others:
             return candidate
         return merge(candidate, list(others.values()))
@@ -76,7 +80,13 @@ class SelectionBarrier(Barrier):
         looks = []
         for candidate in candidates:
             difficulty = self._measured(candidate).difficulty
-            looks.append(RatedProblem(candidate.id, candidate.pass_rates, difficulty))
+            looks.append(
+                RatedProblem(
+                    candidate.id,
+                    candidate.pass_rates,
+                    difficulty,
+                )
+            )
         return looks
 
     def decide(self, looks: Iterable[RatedProblem]) -> None:
@@ -91,6 +101,7 @@ class SelectionBarrier(Barrier):
         for name, pass_rates, difficulty in looks:
             rates[name] = pass_rates
             difficulties[name] = difficulty
+        # Before anything is rejected: a wrong name would reject everything.
         check_rates(self._settings, rates)
         if self._settings.selection is not None:
             self._rejected = select(difficulties, self._settings.selection)
@@ -131,6 +142,7 @@ def check_rates(
     if not problems:
         return
     if settings.responses is not None:
+        # Attempts of other problems are no error, as long as some are of these.
         names = read_responses(settings.responses)
         if problems.keys().isdisjoint(names):
             raise DataError(

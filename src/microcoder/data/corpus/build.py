@@ -9,24 +9,23 @@ import os
 import random
 import shutil
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.stage import RESTORE_POWERS
+from microcoder.data.corpus.findings import REPORT, Finding, write_report
 from microcoder.data.corpus.inputs import describe_sources, list_inputs, unpack_sources
 from microcoder.data.corpus.settings import BuildConfig
 from microcoder.data.corpus.steps import collect_step, later_steps
 from microcoder.data.corpus.work import read_rates
-from microcoder.data.formats.candidates import REASONS, STAGES, Rejection, Stage
+from microcoder.data.formats.candidates import STAGES, Rejection, Stage
 from microcoder.data.pipeline.engine import OnProgress, StepCounts, count_missing, run_steps
 from microcoder.data.pipeline.parts import KeptRows, Part, read_rejected
 from microcoder.data.pipeline.runner import Runner
 from microcoder.data.pipeline.steps import (
-    WOULD_REJECT,
     InputShard,
     Row,
     Step,
@@ -37,15 +36,12 @@ from microcoder.data.release.card import CARD, find_licence, write_card
 from microcoder.data.release.publishing import write_croissant
 from microcoder.data.release.tables import Tally, write_tables
 from microcoder.data.sources import MARKER
-from microcoder.data.verify.rates import rate_with_interval
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import (
     check_folder,
     hold_lock,
     read_json,
     write_json,
-    write_rows,
-    write_text,
 )
 from microcoder.judge.core.machine import is_disk_full
 
@@ -85,7 +81,11 @@ class Built:
     """Whether the build was complete before this run."""
 
 
-def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
+def plan_build(
+    config: BuildConfig,
+    *,
+    last: Stage = "verify",
+) -> BuildPlan:
     """Return all shards, the steps up to `last`, and the rows that each has yet to do.
 
     Raises:
@@ -94,6 +94,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     _check_output(config)
+    # Kept between runs, in folders named by their content.
     unpacked = config.work_folder / "unpacked"
     sources = unpack_sources(config.sources, into=unpacked)
     benchmarks = unpack_sources(config.benchmarks, into=unpacked)
@@ -105,6 +106,7 @@ def plan_build(config: BuildConfig, *, last: Stage = "verify") -> BuildPlan:
     if not sum(shard.num_rows for shard in shards):
         names = " and ".join(source.path for source in config.sources)
         raise DataError(f"source {names} holds no rows; check that the file is whole")
+    # A shorter build is a part of the whole one, with the same keys.
     stages = STAGES[: STAGES.index(last) + 1]
     all_steps = later_steps(config, benchmarks=benchmarks)
     steps = tuple(step for step in all_steps if step.stage in stages)
@@ -161,7 +163,10 @@ def run_build(
         return Built(tuple(step_counts), config.output, was_finished)
 
 
-def _corpus_key(config: BuildConfig, parts: Sequence[Sequence[Part]]) -> str:
+def _corpus_key(
+    config: BuildConfig,
+    parts: Sequence[Sequence[Part]],
+) -> str:
     """Return the digest of what decides a finished corpus."""
     keys = [part.key for part in chain.from_iterable(parts)]
     return digest(config.name, source_digest(_RELEASE_CODE), *keys)
@@ -231,6 +236,7 @@ def _release(
     A folder without it counts as unfinished.
     """
     folder = config.output
+    # From here on the folder is no finished corpus.
     (folder / MARKER).unlink(missing_ok=True)
     kept = chain.from_iterable(KeptRows(part.path) for part in parts[-1])
     tally = write_tables(folder, kept, _read_all_rejected(parts))
@@ -240,7 +246,12 @@ def _release(
         name=config.name,
         tally=tally,
         step_counts=step_counts,
-        figures=_list_figures(config, parts[-1], step_counts, tally),
+        figures=_list_figures(
+            config,
+            parts[-1],
+            step_counts,
+            tally,
+        ),
         # What decides nothing about the corpus, and would differ from machine to machine, is left
         # out.
         config=config.model_dump(
@@ -250,7 +261,12 @@ def _release(
         sources=sources,
     )
     licence = find_licence(tally.counts["licence"])
-    write_croissant(folder, name=config.name, licence=licence, sources=sources)
+    write_croissant(
+        folder,
+        name=config.name,
+        licence=licence,
+        sources=sources,
+    )
     manifest = {"name": config.name, "key": key, "num_problems": tally.num_problems}
     write_json(folder / MARKER, manifest)
 
@@ -292,35 +308,6 @@ _STATIC = ("process", "filter", "deduplicate")
 """Steps of an audit in order, without programs run."""
 _RUNNING = ("process", "filter", "compare", "verify", "deduplicate")
 """Steps of an audit in order, with programs run."""
-_FEW_TESTS = 5
-"""Fewest tests of a row that is not reported for having few."""
-_ORDER = ("collect", "process", "filter", "verify", "flag", "check")
-"""Stages of findings, as the report lists them."""
-_MEANINGS = {
-    **REASONS,
-    "few_tests": f"fewer than {_FEW_TESTS} tests",
-    "no_licence": "no licence is named",
-    "wrong_bounds": "a bound such as 105 that was 10^5",
-}
-"""Kind of finding -> its meaning; for the last three a build rejects no row."""
-_EXAMPLES = 3
-"""Rows that the report shows of each kind of finding."""
-_MOST_DETAIL = 300
-"""Characters of a finding's detail."""
-
-
-class Finding(NamedTuple):
-    """One kind of fault, and how many of the audited rows have it."""
-
-    stage: str
-    """The stage that would reject the row; `flag` and `check` never reject."""
-    kind: str
-    num: int
-    share: float
-    low: float
-    """Lower end of the 95 % interval of `share`, as if the rows were drawn from more."""
-    high: float
-    """Its upper end."""
 
 
 class Audited(NamedTuple):
@@ -367,7 +354,9 @@ def audit(
     # Only what never became a record is gone by then.
     rows += _read_all_rejected(parts)
     rows.sort(key=lambda row: row.id)
-    return _write_report(config, rows, num_rows=plan.num_rows)
+    name = config.sources[0].prefix
+    findings = write_report(config.output, name, rows, num_rows=plan.num_rows)
+    return Audited(len(rows), tuple(findings), config.output / REPORT)
 
 
 def _draw_shards(
@@ -377,6 +366,7 @@ def _draw_shards(
 ) -> tuple[InputShard, ...]:
     """Return some shards in order, drawn by the seed; all without a limit."""
     shuffled = list(shards)
+    # All are shuffled before some are taken, so that a larger limit adds to a smaller one.
     random.Random(seed).shuffle(shuffled)
     return tuple(sorted(shuffled[:limit], key=lambda shard: shard.number))
 
@@ -394,167 +384,3 @@ def _audit_steps(
         if name in by_name:
             chosen.append(replace(by_name[name], turns_away=False))
     return tuple(chosen)
-
-
-class FoundFault(NamedTuple):
-    """A fault of one row."""
-
-    stage: str
-    """The stage that reports it."""
-    kind: str
-    detail: str
-
-
-def find_in(row: Row) -> list[FoundFault]:
-    """Return the faults of a row; a kind once, by the first stage that reports it."""
-    if isinstance(row, Rejection):
-        return [FoundFault(row.stage, row.reason, row.detail)]
-    faults: list[FoundFault] = []
-    for line in row.lineage:
-        if line.step == WOULD_REJECT:
-            faults.append(FoundFault(line.stage, line.field, line.detail))
-    faults += [FoundFault("flag", flag, "") for flag in row.flags]
-    for line in row.lineage:
-        if line.step == RESTORE_POWERS and line.field == "statement":
-            faults.append(FoundFault("check", "wrong_bounds", line.detail))
-    if not row.licence:
-        faults.append(FoundFault("check", "no_licence", ""))
-    if len(row.tests) < _FEW_TESTS:
-        kind = "few_tests" if row.tests else "no_tests"
-        faults.append(FoundFault("check", kind, f"{len(row.tests)} tests"))
-    return _first_of_each_kind(faults)
-
-
-def _first_of_each_kind(faults: Sequence[FoundFault]) -> list[FoundFault]:
-    """Return the first fault of each kind, in the order of the last ones."""
-    by_kind: dict[str, FoundFault] = {}
-    for fault in faults:
-        by_kind[fault.kind] = by_kind.pop(fault.kind, fault)
-    return list(by_kind.values())
-
-
-class _RowFault(NamedTuple):
-    """A row that has a fault, and the fault's detail."""
-
-    row: Row
-    detail: str
-
-
-_FaultyRows = Mapping[tuple[str, str], Sequence[_RowFault]]
-"""Rows with a fault, by its stage and kind."""
-
-
-def _write_report(
-    config: BuildConfig,
-    rows: Sequence[Row],
-    *,
-    num_rows: int,
-) -> Audited:
-    """Write an audit's files; `num_rows` counts the rows of all sources."""
-    faulty = _group_faults(rows)
-    kinds = sorted(
-        faulty,
-        key=lambda key: (_ORDER.index(key[0]), -len(faulty[key]), key[1]),
-    )
-    findings = []
-    for stage, kind in kinds:
-        findings.append(
-            _measure(
-                stage,
-                kind,
-                faulty[stage, kind],
-                rows,
-            )
-        )
-    folder = config.output
-    report = folder / "report.md"
-    title = f"# Audit of {config.sources[0].prefix}"
-    lines = [title, "", f"{len(rows):,} of {num_rows:,} rows.", "", *_table(findings)]
-    for key in kinds:
-        lines += _examples(key[1], faulty[key])
-    lines.append("")
-    write_text(report, "\n".join(lines))
-    write_rows(folder / "findings.jsonl", _describe_faults(faulty))
-    summary = {
-        "rows": len(rows),
-        "of": num_rows,
-        "findings": [finding._asdict() for finding in findings],
-    }
-    write_json(folder / "summary.json", summary)
-    return Audited(len(rows), tuple(findings), report)
-
-
-def _group_faults(rows: Iterable[Row]) -> dict[tuple[str, str], list[_RowFault]]:
-    faulty: dict[tuple[str, str], list[_RowFault]] = {}
-    for row in rows:
-        for stage, kind, detail in find_in(row):
-            fault = _RowFault(row, detail[:_MOST_DETAIL])
-            faulty.setdefault((stage, kind), []).append(fault)
-    return faulty
-
-
-def _measure(
-    stage: str,
-    kind: str,
-    faults: Sequence[_RowFault],
-    rows: Sequence[Row],
-) -> Finding:
-    """Return how many of all rows have a fault."""
-    ids = {row.id for row, _ in faults}
-    rate = rate_with_interval([(int(row.id in ids), 1) for row in rows])
-    assert rate is not None
-    return Finding(
-        stage,
-        kind,
-        rate.right,
-        rate.value,
-        rate.low,
-        rate.high,
-    )
-
-
-def _table(findings: Sequence[Finding]) -> list[str]:
-    """Return the lines of the report's table."""
-    lines = [
-        "| stage | finding | rows | share | 95 % interval | meaning |",
-        "| --- | --- | --: | --: | --- | --- |",
-    ]
-    for finding in findings:
-        interval = f"{finding.low:.1%} to {finding.high:.1%}"
-        cells = (
-            finding.stage,
-            finding.kind,
-            f"{finding.num:,}",
-            f"{finding.share:.1%}",
-            interval,
-            _MEANINGS.get(finding.kind, ""),
-        )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def _examples(kind: str, faults: Sequence[_RowFault]) -> list[str]:
-    """Return the lines of the report that show some rows with a fault."""
-    lines = ["", f"## {kind}"]
-    for row, detail in faults[:_EXAMPLES]:
-        # So that nothing of a row is taken for Markdown.
-        on_a_line = " ".join(detail.split())
-        plain = on_a_line.replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
-        lines.append(f"- `{row.id}` {plain}")
-    return lines
-
-
-def _describe_faults(faulty: _FaultyRows) -> list[dict[str, str]]:
-    """Return the lines of the file of findings."""
-    lines = []
-    for (stage, kind), faults in faulty.items():
-        for row, detail in faults:
-            line = {
-                "id": row.id,
-                "source_row": row.source_row,
-                "stage": stage,
-                "kind": kind,
-                "detail": detail,
-            }
-            lines.append(line)
-    return lines

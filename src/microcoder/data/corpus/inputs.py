@@ -45,7 +45,11 @@ def digest_file(path: Path) -> str:
 
 
 @cache
-def _digest_content(path: Path, size: int, changed: int) -> str:
+def _digest_content(
+    path: Path,
+    size: int,
+    changed: int,
+) -> str:
     """Return the SHA-256 of a file; size and time of its last change are there for the cache."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
@@ -101,6 +105,7 @@ def _unpack_archives(
     names = [str(archive.relative_to(root)) for archive in archives]
     # A changed archive gets a folder of its own.
     place = into / digest(*names, *map(digest_file, archives))
+    # Named as before they were packed, so that `inside` reads the same.
     stems = [_ENDING.sub("", name) for name in names]
     for archive, name, stem in zip(
         archives,
@@ -140,6 +145,7 @@ def list_inputs(
     for number, settings in enumerate(sources):
         source = open_settings(settings)
         for shard in list_shards(source, rows_per_shard, bytes_per_shard):
+            # A shard may hold parts of several files.
             num_rows = sum(part.num_rows for part in shard)
             content = _digest_shard(settings, source, shard)
             shards.append(
@@ -154,7 +160,11 @@ def list_inputs(
     return shards
 
 
-def _digest_shard(settings: SourceSettings, source: Source, shard: Shard) -> str:
+def _digest_shard(
+    settings: SourceSettings,
+    source: Source,
+    shard: Shard,
+) -> str:
     """Return the digest of what decides a shard's rows.
 
     Not where the source lies: its rows are the same in any place.

@@ -86,12 +86,18 @@ class TaskIndex:
         for word, weight in _weigh(task, self.rarity).items():
             for number, other_weight in self.owners[word]:
                 scores[number] += weight * other_weight
-        nearest = nlargest(NUM_NEAREST, scores, key=lambda number: scores[number])
+        # Only these are asked about: a question a pair of problems would cost too much.
+        nearest = nlargest(
+            NUM_NEAREST,
+            scores,
+            key=lambda number: scores[number],
+        )
         return [self.problems[number] for number in nearest]
 
 
 def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
     """Index the benchmarks' problems by their restated tasks; asks the model once per problem."""
+    # In one order, whatever the threads do: the index must be the same.
     problems = sorted(benchmark, key=lambda problem: problem.id)
     with ThreadPoolExecutor(model.settings.concurrency) as threads:
         tasks = list(threads.map(partial(restate, model=model), problems))
@@ -164,5 +170,12 @@ def find_same_task(
             num_unanswered += 1
         elif reply.is_same:
             detail = f"{model.settings.model}: {reply.reason}"
-            return [Hit(other.id, "model", 1.0, detail)], num_unanswered
+            return [
+                Hit(
+                    other.id,
+                    "model",
+                    1.0,
+                    detail,
+                )
+            ], num_unanswered
     return [], num_unanswered

@@ -67,6 +67,7 @@ def later_steps(
     """Return the steps after collect that the settings of a build ask for, in order."""
     maker = _StepMaker(config, benchmarks)
     steps: list[Step] = [maker.process(), maker.filter(), maker.deduplicate()]
+    # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
     # By execution and by a model only what is left: both cost more than all the rest.
     if benchmarks and config.behaviour:
@@ -125,7 +126,13 @@ class _StepMaker:
         )
 
     def deduplicate(self) -> Step:
-        return BarrierStep("deduplicate", "filter", Config(), DuplicateBarrier, (_FILTER,))
+        return BarrierStep(
+            "deduplicate",
+            "filter",
+            Config(),
+            DuplicateBarrier,
+            (_FILTER,),
+        )
 
     def by_difficulty(self) -> list[Step]:
         """Return the steps that measure difficulty and select by it."""
@@ -137,7 +144,15 @@ class _StepMaker:
             steps.append(self._attempts(digest_file(difficulty.responses)))
         if difficulty.pass_rates_of or difficulty.selection is not None:
             code = (_DIFFICULTY,)
-            steps.append(BarrierStep("select", "filter", difficulty, SelectionBarrier, code))
+            steps.append(
+                BarrierStep(
+                    "select",
+                    "filter",
+                    difficulty,
+                    SelectionBarrier,
+                    code,
+                )
+            )
         return steps
 
     def _predict(self) -> Step:

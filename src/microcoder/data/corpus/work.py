@@ -79,6 +79,7 @@ def open_collect(
     opened: ExitStack,
 ) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
     """Return a function that reads a shard of a source into candidates and rejections."""
+    # A source is looked through once, not for each of its shards.
     open_once = cache(open_settings)
 
     def collect(place: tuple[SourceSettings, Shard]) -> Iterable[Row]:
@@ -88,7 +89,11 @@ def open_collect(
     return collect
 
 
-def open_process(settings: Config, opened: ExitStack, resources: Resources) -> Work:
+def open_process(
+    settings: Config,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: cleans each candidate (`clean.process`)."""
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
@@ -97,7 +102,11 @@ def open_process(settings: Config, opened: ExitStack, resources: Resources) -> W
     return work
 
 
-def open_filter(settings: LicenceSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_filter(
+    settings: LicenceSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: applies the rules and the benchmarks' index to each row."""
     index = None
     if resources.benchmarks:
@@ -112,10 +121,15 @@ def open_filter(settings: LicenceSettings, opened: ExitStack, resources: Resourc
     return work
 
 
-def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
+def open_predict(
+    settings: DifficultySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: asks a model how hard each problem is."""
     assert settings.endpoint is not None
     endpoint = resources.open_endpoint(settings.endpoint, opened)
+    # A request waits for the model, not for this machine.
     at_once = endpoint.settings.concurrency
 
     def score(candidate: Candidate) -> Row:
@@ -127,7 +141,11 @@ def open_predict(settings: DifficultySettings, opened: ExitStack, resources: Res
     return work
 
 
-def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Resources) -> Work:
+def open_attempts(
+    settings: DifficultySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: judges a model's attempts at each problem.
 
     It adds the rate to the problem's `pass_rates`.
@@ -137,6 +155,7 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
     judge = opened.enter_context(resources.open_judge())
 
     def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        # In memory: all attempts of a shard are judged together.
         rated = list(candidates)
         counts = judge_attempts(rated, responses, judge)
         for candidate in rated:
@@ -150,17 +169,30 @@ def open_attempts(settings: DifficultySettings, opened: ExitStack, resources: Re
     return work
 
 
-def _with_rate(candidate: Candidate, model: str, rate: str) -> Candidate:
+def _with_rate(
+    candidate: Candidate,
+    model: str,
+    rate: str,
+) -> Candidate:
     """Return a candidate with a model's pass rate in place of an earlier one of that model."""
     rates = []
     for entry in candidate.pass_rates:
         if entry.rpartition("=")[0] != model:
             rates.append(entry)
     rates.append(f"{model}={rate}")
-    return candidate.change("filter", "attempts/1", "judged here", pass_rates=tuple(rates))
+    return candidate.change(
+        "filter",
+        "attempts/1",
+        "judged here",
+        pass_rates=tuple(rates),
+    )
 
 
-def open_compare(settings: Config, opened: ExitStack, resources: Resources) -> Work:
+def open_compare(
+    settings: Config,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: rejects problems that behave like one of a benchmark."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
@@ -177,7 +209,11 @@ def open_compare(settings: Config, opened: ExitStack, resources: Resources) -> W
     return work
 
 
-def open_same_task(settings: EndpointSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_same_task(
+    settings: EndpointSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: rejects problems that a model calls one of a benchmark."""
     endpoint = resources.open_endpoint(settings, opened)
     index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
@@ -192,12 +228,21 @@ def open_same_task(settings: EndpointSettings, opened: ExitStack, resources: Res
         return candidate.change("filter", "same_task/1", f"{num_unanswered} questions", flags=flags)
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        return _map("filter", ask, candidates, at_once=endpoint.settings.concurrency)
+        return _map(
+            "filter",
+            ask,
+            candidates,
+            at_once=endpoint.settings.concurrency,
+        )
 
     return work
 
 
-def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Resources) -> Work:
+def open_generate(
+    settings: GenerateSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: makes tests for problems that have few."""
     endpoint: Endpoint | None = None
     if settings.endpoint is not None:
@@ -206,8 +251,16 @@ def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Reso
     @cache
     def open_judges() -> Judges:
         # A shard whose problems all have tests enough starts no sandbox.
-        thorough = resources.open_judge(stop="first_limit", cache_size=0, batch_tests=True)
-        brief = resources.open_judge(stop="first_failure", cache_size=0, batch_tests=True)
+        thorough = resources.open_judge(
+            stop="first_limit",
+            cache_size=0,
+            batch_tests=True,
+        )
+        brief = resources.open_judge(
+            stop="first_failure",
+            cache_size=0,
+            batch_tests=True,
+        )
         return Judges(opened.enter_context(thorough), opened.enter_context(brief))
 
     def make(candidate: Candidate) -> Row:
@@ -221,7 +274,11 @@ def open_generate(settings: GenerateSettings, opened: ExitStack, resources: Reso
     return work
 
 
-def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resources) -> Work:
+def open_verify(
+    settings: VerifySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
     """Return the step's work: verifies problems by execution."""
     # Time limits follow from what references take in a process of their own.
     judge = opened.enter_context(
@@ -234,7 +291,12 @@ def open_verify(settings: VerifySettings, opened: ExitStack, resources: Resource
     most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
 
     def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
-        for batch in cut(candidates, _count_characters, most=most, size=_BYTES_AT_ONCE):
+        for batch in cut(
+            candidates,
+            _count_characters,
+            most=most,
+            size=_BYTES_AT_ONCE,
+        ):
             yield from verify(batch, judge, settings, store=store)
 
     return work

@@ -103,11 +103,20 @@ class _Grams:
     """Number of hashes by problem."""
 
     @staticmethod
-    def build(per_problem: Sequence[Hashes], left_out: Sequence[np.uint64] | Hashes = ()) -> _Grams:
+    def build(
+        per_problem: Sequence[Hashes],
+        left_out: Sequence[np.uint64] | Hashes = (),
+    ) -> _Grams:
         if len(left_out):
             kept = []
             for hashes in per_problem:
-                kept.append(np.setdiff1d(hashes, left_out, assume_unique=True))
+                kept.append(
+                    np.setdiff1d(
+                        hashes,
+                        left_out,
+                        assume_unique=True,
+                    )
+                )
             per_problem = kept
         sizes = np.array(list(map(len, per_problem)), dtype=np.int64)
         # An empty one first, for want of any problem.
@@ -155,6 +164,7 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
         if looks_like_html(problem.statement) or looks_like_tex(problem.statement):
             with suppress(RecursionError):
                 problems.append(_clean_statement(problem))
+    # The result must not depend on the order of benchmarks.
     problems.sort(key=lambda problem: problem.id)
     ids = tuple(problem.id for problem in problems)
     tokens = []
@@ -200,7 +210,10 @@ def _owners(keys_by_problem: Iterable[Iterable[Key]]) -> dict[Key, list[int]]:
     return owners
 
 
-def _find_boilerplate(per_problem: Sequence[Hashes], ids: Sequence[str]) -> Hashes:
+def _find_boilerplate(
+    per_problem: Sequence[Hashes],
+    ids: Sequence[str],
+) -> Hashes:
     """Return the hashes that more than `_MOST_PROBLEMS` problems have.
 
     A problem that is listed twice is one.
@@ -270,6 +283,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     hits += _by_examples(candidate, index, support)
     hits += _by_signature(candidate, index, support)
     hits += _by_title(candidate, index, support)
+    # Hits are in the order of their strength.
     strongest: dict[str, Hit] = {}
     for hit in hits:
         strongest.setdefault(hit.problem_id, hit)
@@ -294,6 +308,7 @@ def _by_words(
     hits = []
     for number, num_shared, share in _shares(runs, index.words):
         support[number] += int(telling[number] >= _LEAST_SUPPORT)
+        # A near copy is found by any runs, another text only by telling ones.
         num_counted = num_shared if share >= _COPY_SHARE else telling[number]
         if num_counted >= _LEAST_WORDS and share >= _WORD_SHARE:
             hits.append(
@@ -364,6 +379,7 @@ def _by_examples(
             num_values[number] += key.weight
     hits = []
     for number in sorted(num_examples):
+        # One example alone is no hit, but supports a title or a signature.
         support[number] += 1
         has_examples = num_examples[number] >= _LEAST_EXAMPLES
         if has_examples and num_values[number] >= _LEAST_VALUES:

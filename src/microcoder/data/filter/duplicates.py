@@ -93,7 +93,13 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
     ):
         bounds = []
         for name, low, high in parse_bounds(candidate.statement):
-            bounds.append(Bound(name, _flatten_power(low), _flatten_power(high)))
+            bounds.append(
+                Bound(
+                    name,
+                    _flatten_power(low),
+                    _flatten_power(high),
+                )
+            )
         fingerprint = Fingerprint(
             id=candidate.id,
             rank=_rank(candidate),
@@ -134,6 +140,7 @@ def _answers(candidate: Candidate) -> dict[int, int]:
     for test in candidate.tests[:_MAX_TESTS]:
         if len(test.input) + len(test.output) <= _MAX_CHARACTERS:
             output = " ".join(test.output.split())
+            # Digests: of millions of records the texts would not fit into memory.
             answers[hash_text(test.input.strip())] = hash_text(output)
     return answers
 
@@ -177,6 +184,7 @@ def find_duplicates(fingerprints: Iterable[Fingerprint]) -> dict[str, dict[str, 
         _with_company(fingerprints),
         key=lambda record: (record.rank, record.id, record.text),
     )
+    # The best record of a group has the lowest number.
     groups = _Groups(records)
     # What is certain first: it decides which similar texts may still be joined.
     _join_same_sources(groups, records)
@@ -251,6 +259,7 @@ def _with_company(fingerprints: Iterable[Fingerprint]) -> list[Fingerprint]:
     if not bands:
         return []
     has_company = np.zeros(num_records, dtype=np.bool_)
+    # Numbers in arrays: of a large set most records have nothing in common.
     is_shared = are_duplicated(np.array(keys))
     has_company[np.array(owners)[is_shared]] = True
     for band in np.concatenate(bands).T:

@@ -70,6 +70,7 @@ def _platform_key(candidate: Candidate) -> str:
         found = _CODEFORCES_ROW.fullmatch(row)
         return f"codeforces:{found[1]}{found[2]}" if found else ""
     if candidate.platform == "leetcode":
+        # Some sets have the slug of the address as title, others as id.
         for name in (candidate.title, row):
             if _is_slug(name):
                 return f"leetcode:{name}"
@@ -106,6 +107,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
             continue
         before = _values(text)
         after = _values(printed)
+        # Without numbers or words there is nothing to compare.
         if before and after:
             # Marks that no text has: values of the input are not taken for some of the output.
             digest = hash_token("\x1f".join(before) + "\x1e" + "\x1f".join(after))
@@ -130,6 +132,7 @@ def signature(candidate: Candidate) -> str:
     else:
         return ""
     for name, parameters in _SIGNATURE.findall(code):
+        # Helpers, and methods such as __init__, are not what is called.
         if candidate.fn_name in (None, name) and not name.startswith("__"):
             names = map(_parameter_name, parameters.split(","))
             return f"{name}({','.join(filter(None, names))})"

@@ -103,6 +103,7 @@ def normalise_licence(text: str) -> str:
     choice = _name_of_choice(text)
     if choice:
         return choice
+    # All parts of a conjunction bind, so the strictest names it.
     parts = _AND.split(text)
     if len(parts) > 1:
         return _known_name(strictest_licence(parts)) or text.strip()
@@ -141,9 +142,11 @@ def _name_of_one(text: str) -> str:
     unchanged = text.strip()
     with_hyphens = _DASHES.sub("-", unchanged.lower())
     plain = _SEPARATORS.sub(" ", with_hyphens)
+    # "MIT", "MIT License" and "mit-license" are one.
     plain = plain.replace("license", "").replace("licence", "").strip()
     if not plain:
         return ""
+    # Looked for first: such words may follow the name of any licence.
     is_withheld = _WITHHELD.search(plain) is not None
     is_zero = _IS_ZERO.match(plain) is not None
     if _IS_CC.match(plain) and not is_withheld and not is_zero:

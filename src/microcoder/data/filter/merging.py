@@ -31,6 +31,7 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     The licence is the strictest of those records that a test, a solution or the checker was taken
     from; facts such as a title or a date have none.
     """
+    # The order of their tests must not depend on the order of the records.
     others = sorted(others, key=lambda other: other.id)
     merged = _Merged(kept)
     detail = f"merged {len(others)}"
@@ -91,6 +92,7 @@ class _Merged:
     def groups(self) -> tuple[str, ...]:
         """The group of each test; empty where there are no groups."""
         groups = tuple(labelled.group for labelled in self._labelled)
+        # Empty labels alone say nothing.
         return groups if any(groups) else ()
 
     @property
@@ -102,6 +104,7 @@ class _Merged:
 
     def take(self, other: Candidate) -> None:
         """Take what is new of another record that is called in the same way."""
+        # By their number: both sets only grow.
         num_known = len(self._inputs) + len(self._programs)
         for labelled in _label_tests(other):
             test_input = _normal_input(labelled.test)
@@ -114,6 +117,7 @@ class _Merged:
                 self._programs.add(key)
                 self.solutions.append(solution)
         is_taken = len(self._inputs) + len(self._programs) > num_known
+        # A checker knows more than a comparison, whatever record it comes from.
         only_compares = self.checker == Checker()
         if only_compares and other.checker != Checker():
             self.checker = other.checker
@@ -152,12 +156,19 @@ def _label_tests(candidate: Candidate) -> list[_LabelledTest]:
         origins,
         strict=True,
     ):
-        labelled.append(_LabelledTest(test, group, _name_source(origin, candidate)))
+        labelled.append(
+            _LabelledTest(
+                test,
+                group,
+                _name_source(origin, candidate),
+            )
+        )
     return labelled
 
 
 def _name_source(origin: Origin, candidate: Candidate) -> Origin:
     """Return an origin that names the record and its licence, as it does after an earlier merge."""
+    # That names the record from which an earlier merge took the test.
     if origin.source:
         return origin
     return origin.model_copy(update={"source": candidate.id, "licence": candidate.licence})

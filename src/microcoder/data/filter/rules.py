@@ -62,6 +62,7 @@ def check_quality(candidate: Candidate) -> Finding:
         notice = _EMPTY.search(text)
         if notice:
             return "no_statement", notice[0][:_MOST_QUOTED]
+    # Cheap rules first: the patterns below search whole statements.
     num_words = len(words(text))
     if num_words < _LEAST_WORDS:
         return "too_short", f"{num_words} words"
@@ -86,8 +87,12 @@ class LicenceSettings(Config):
     it out)."""
 
 
-def check_licence(candidate: Candidate, settings: LicenceSettings | None = None) -> Finding:
+def check_licence(
+    candidate: Candidate,
+    settings: LicenceSettings | None = None,
+) -> Finding:
     """Return why a row's licence is not allowed, or None if it is."""
+    # Without settings, the defaults of a build.
     settings = settings or LicenceSettings()
     name = normalise_licence(candidate.licence)
     if not name:
@@ -116,6 +121,7 @@ def filter_row(
         return candidate.reject("filter", *finding)
     if index is None:
         return candidate
+    # Last, since it costs most.
     hits = find_hits(candidate, index)
     if hits:
         return candidate.reject("filter", "contaminated", describe_hits(hits))

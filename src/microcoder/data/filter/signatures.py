@@ -37,6 +37,7 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
     for place, tokens in enumerate(texts):
+        # A short text is one run; an empty one is a run of one empty word.
         length = min(_GRAM_LENGTH, len(tokens) or 1)
         grams = gram_hashes(tokens or [""], length)
         permuted = (factors[:, None] * grams + offsets[:, None]) >> _HIGH_BITS
@@ -71,6 +72,7 @@ def band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint32]:
 
     Rows that agree in a band agree in its key.
     """
+    # Another seed than that of the permutations.
     factors, _ = _permutations(_NUM_PERMUTATIONS // _NUM_BANDS, 0)
     banded = signatures.reshape(
         len(signatures),

@@ -114,6 +114,7 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
         # Not a number where it is none: no difference to it counts up.
         values.append(float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan)
     counts_up = np.diff(_runs(np.array(values), LITERALS_IN_RUN), axis=1) == 1
+    # A run counts if half of its values differ, and no half of it counts up.
     is_varied = num_distinct * 2 >= LITERALS_IN_RUN
     is_count = counts_up.sum(axis=1) * 2 >= LITERALS_IN_RUN
     return np.unique(_run_hashes(tokens, LITERALS_IN_RUN)[is_varied & ~is_count])
@@ -136,7 +137,10 @@ def gram_hashes(tokens: Sequence[str], length: int) -> Hashes:
     return np.unique(_run_hashes(tokens, length))
 
 
-def _runs(values: np.ndarray, length: int) -> np.ndarray:
+def _runs(
+    values: np.ndarray,
+    length: int,
+) -> np.ndarray:
     """Return all runs of `length` successive values, one a row; no rows if there are too few."""
     if len(values) < length:
         return values[:0].reshape(0, length)

@@ -94,7 +94,11 @@ class _ItemFinder:
         self._merges = merges
         self._scalars: list[_Scalar] = []
 
-    def take_rest(self, line_number: int, nums_left: list[int]) -> bool:
+    def take_rest(
+        self,
+        line_number: int,
+        nums_left: list[int],
+    ) -> bool:
         """Add one item for all lines from this one on.
 
         False if no number says how many these are.
@@ -107,6 +111,7 @@ class _ItemFinder:
         if counter is not None and (max(nums_left) > 1 or min(nums_left) == 0):
             self._add_block(rest, _Height(counter, 0))
             return True
+        # Such a number need not be exact, so it stays a value that must fit.
         height = self._find_height(nums_left)
         if height is None:
             return False
@@ -121,6 +126,7 @@ class _ItemFinder:
         widths = [len(tokens) for tokens in lines]
         counter = self._find_count(widths)
         is_varying = len(set(widths)) > 1
+        # A list of one token everywhere is rather a value.
         if counter is not None and (is_varying or widths[0] > 1 or self._merges):
             self._mark_as_count(counter)
             self.items.append(Item("list"))
@@ -152,7 +158,11 @@ class _ItemFinder:
                 counts.append(scalar.numbers)
         return counts
 
-    def _add_values(self, lines: Sequence[Tokens], width: int) -> None:
+    def _add_values(
+        self,
+        lines: Sequence[Tokens],
+        width: int,
+    ) -> None:
         """Add a value for each token of a line."""
         for place in range(width):
             tokens = [line[place] for line in lines]
@@ -173,18 +183,24 @@ class _ItemFinder:
 
     def _find_count(self, sizes: list[int]) -> int | None:
         """Return the item of the latest number that is the size in every input and no count yet."""
+        # The number that stands closest is the likeliest.
         for scalar in reversed(self._scalars):
             if self.items[scalar.item].form == "value" and scalar.numbers == sizes:
                 return scalar.item
         return None
 
-    def _add_block(self, rows: Sequence[Tokens], height: _Height) -> None:
+    def _add_block(
+        self,
+        rows: Sequence[Tokens],
+        height: _Height,
+    ) -> None:
         """Add an item for a block of lines; the number of these becomes a count if it is exact."""
         height_item = height.item
         is_exact = height.num_lines_less == 0
         if is_exact and self.items[height.item].form == "value":
             self._mark_as_count(height.item)
             height_item = -1
+        # A token a line.
         is_column = all(len(row) == 1 for row in rows)
         block = Item(
             "column" if is_column else "rows",

@@ -36,7 +36,11 @@ class Layout:
         if self.is_repeated:
             lines.append("1")
         num_left_on_line = 0
-        for item, value in zip(self.items, with_counts, strict=True):
+        for item, value in zip(
+            self.items,
+            with_counts,
+            strict=True,
+        ):
             if item.form in ("value", "count"):
                 if num_left_on_line:
                     lines[-1] += f" {_write(value)}"
@@ -96,6 +100,7 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
         return []
     items = (Item("value"),) * num_arguments
     plain = Read(Layout(items, is_call=True), tuple(map(tuple, arguments)))
+    # A number that is always a length may be one by chance, so both readings are given.
     counted = _without_counts(plain)
     return [plain] if counted is None else [plain, counted]
 
@@ -123,7 +128,11 @@ def _without_counts(read: Read) -> Read | None:
             kept.append(column.values)
         else:
             number = items[column.item]
-            items[column.item] = replace(number, form="count", counted_item=counted)
+            items[column.item] = replace(
+                number,
+                form="count",
+                counted_item=counted,
+            )
     if len(kept) == len(columns):
         return None
     layout = replace(read.layout, items=tuple(items))
@@ -150,7 +159,10 @@ def _find_lengths(columns: Sequence[_Column]) -> list[_Column]:
     return lengths
 
 
-def _find_counted(column: _Column, lengths: Sequence[_Column]) -> int | None:
+def _find_counted(
+    column: _Column,
+    lengths: Sequence[_Column],
+) -> int | None:
     """Return the first item whose lengths a column of whole numbers gives, or None."""
     # Not `isinstance`: a bool counts nothing.
     if any(type(value) is not int for value in column.values):
@@ -187,6 +199,7 @@ def read_texts(
             reader = _ValueReader(items, lines, is_typed)
             rows.append(reader.read())
         read = Read(Layout(tuple(items)), _of_one_kind(rows))
+        # Mostly both ways of reading lines give one layout.
         if all(other.layout != read.layout for other in readings):
             readings.append(_without_counts(read) or read)
     if not is_typed:
@@ -337,11 +350,16 @@ class _ValueReader:
         self._num_left_on_line -= 1
         if not self._num_left_on_line:
             self._line += 1
+        # It may be the number of lines of a block further down.
         if INTEGER.fullmatch(token):
             self._numbers[number] = int(token)
         return token
 
-    def _take_block(self, number: int, item: Item) -> list[Any]:
+    def _take_block(
+        self,
+        number: int,
+        item: Item,
+    ) -> list[Any]:
         """Return the values of a column or of rows."""
         if item.height_item < 0:
             height = self._counts[number]

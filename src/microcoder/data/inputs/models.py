@@ -68,6 +68,7 @@ class Shape:
             return False
         if self.kind in ("bool", "other"):
             return True
+        # Numbers have bounds themselves, texts and lists by their length.
         size = value if self.kind in ("int", "float") else len(value)
         if not self.low <= size <= self.high:
             return False
@@ -119,10 +120,17 @@ def infer_shape(
         # Such a text is a date or the like, which no change leaves one.
         is_closed = all(map(_DIGITS_AND_MARKS, values))
         known = frozenset(values) if is_closed else frozenset()
-        return Shape(kind, low, high, letters=letters, known=known)
+        return Shape(
+            kind,
+            low,
+            high,
+            letters=letters,
+            known=known,
+        )
     if kind == "list":
         items = list(itertools.chain.from_iterable(values))
         item = infer_shape(items, is_open=is_open) if items else None
+        # Facts of the lists themselves; those of their items are in the shape of these.
         facts = _facts_of(values)
         if may_repeat and item is not None and item.kind != "list":
             facts.discard("distinct")
@@ -259,7 +267,11 @@ class InputModel:
 
     def fits(self, values: Values) -> bool:
         """Whether an input has all that the known ones have in common."""
-        for shape, value in zip(self.shapes, values, strict=True):
+        for shape, value in zip(
+            self.shapes,
+            values,
+            strict=True,
+        ):
             if not shape.fits(value):
                 return False
         numbers = _collect_numbers(values)
@@ -292,6 +304,7 @@ def learn(
     relations = []
     for relation in _relate([_collect_numbers(values) for values in known]):
         are_open = {relation.left, relation.right} <= open_positions
+        # Equal numbers state a length; bounds were only seen.
         if relation.operator == "==" or not are_open:
             relations.append(relation)
     return InputModel(tuple(shapes), tuple(relations))
@@ -346,6 +359,7 @@ def _relate_sizes(
     numbers: Sequence[Numbers],
 ) -> Relation | None:
     """Return how two numbers or lengths are related in all inputs, or None."""
+    # How much larger the left is, in each input.
     gaps = set()
     for by_position in numbers:
         gaps.add(by_position[left][0] - by_position[right][0])
@@ -353,6 +367,7 @@ def _relate_sizes(
     is_other_length = right.endswith("#")
     if gaps == {0} and (len(numbers) > 1 or (is_length and is_other_length)):
         return Relation(left, "==", right)
+    # From one input everything could be concluded.
     if len(numbers) == 1:
         return None
     largest = max(gaps)

@@ -79,7 +79,11 @@ def _get(values: Sequence[Any], path: Path) -> Any:
     return values
 
 
-def _set(values: Items, path: Path, value: Any) -> None:
+def _set(
+    values: Items,
+    path: Path,
+    value: Any,
+) -> None:
     _get(values, path[:-1])[path[-1]] = value
 
 
@@ -177,13 +181,18 @@ def _extreme(values: Items, source: Random) -> None:
         return
     path = source.choice(paths)
     other = _get(values, source.choice(paths))
+    # Numbers at which programs overflow, divide by zero, or leave an array.
     double = 2 * _get(values, path)
     most = 10 ** source.randint(1, 9)
     numbers = (other, 0, 1, double, -other, most, source.randrange(most))
     _set(values, path, source.choice(numbers))
 
 
-def _place_constant(values: Items, source: Random, constant: int | str) -> None:
+def _place_constant(
+    values: Items,
+    source: Random,
+    constant: int | str,
+) -> None:
     """Place a constant in a random value of its type.
 
     A number is replaced by it or by one beside it; a text is replaced by it, or has it written in.
@@ -203,7 +212,11 @@ def _place_constant(values: Items, source: Random, constant: int | str) -> None:
     # Inserted, or written over as many letters.
     end = source.choice((start, start + len(constant)))
     written = text[:start] + constant + text[end:]
-    _set(values, path, source.choice((constant, written)))
+    _set(
+        values,
+        path,
+        source.choice((constant, written)),
+    )
 
 
 def _echo(values: Items, source: Random) -> None:
@@ -218,6 +231,7 @@ def _echo(values: Items, source: Random) -> None:
     first = source.randrange(len(echoed))
     second = source.randint(1, len(echoed))
     start, end = sorted((first, second))
+    # The first value of a type that fits, in random order.
     for place in source.sample(range(len(values)), len(values)):
         value = values[place]
         if type(value) is type(echoed) and value is not echoed:
@@ -273,6 +287,7 @@ def mutate(
                 _place_constant(values, source, source.choice(constants))
             else:
                 MUTATIONS[mutation](values, source)
+        # Else most changes of a list would be lost: its length is stated somewhere.
         _repair(model, values)
         made = tuple(values)
         if made != parent and model.fits(made):
@@ -294,13 +309,19 @@ def vary(
         return []
     model = learn(known)
     source = Random(seed)
+    # Both programs of a comparison run on these inputs, within little time.
     names = [name for name in MUTATIONS if name not in _SLOW]
     known_texts = {repr(values) for values in known}
     varied: dict[str, Values] = {}
     for _ in range(num * _ATTEMPTS):
         parent = source.choice(known)
         name = source.choice(names)
-        made = mutate(model, parent, name, seed=source.getrandbits(40))
+        made = mutate(
+            model,
+            parent,
+            name,
+            seed=source.getrandbits(40),
+        )
         if made is not None and repr(made) not in known_texts:
             varied.setdefault(repr(made), made)
         if len(varied) == num:
@@ -313,7 +334,12 @@ def _repair(model: InputModel, values: Items) -> None:
     for relation in model.relations:
         if relation.operator == "==":
             _restate(values, relation)
-            swapped = Relation(relation.right, "==", relation.left, -relation.add)
+            swapped = Relation(
+                relation.right,
+                "==",
+                relation.left,
+                -relation.add,
+            )
             _restate(values, swapped)
 
 

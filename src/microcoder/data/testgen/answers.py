@@ -110,6 +110,7 @@ class Answering:
         """
         self.seconds = _ANSWER_SECONDS
         tests = self._answer(sorted(inputs, key=_length))
+        # Taken before the second round, which notes what is too slow again.
         again = self._spread_too_slow()[:num_slow]
         self.too_slow = []
         if again:
@@ -129,6 +130,7 @@ class Answering:
         """Return the tests made of those inputs on which references agree."""
         if not inputs:
             return []
+        # What prints is run as it is; what returns is called by the judge alone.
         if self.candidate.fn_name is None and self.candidate.harness is None:
             answers = self._printed(inputs)
         else:
@@ -148,7 +150,14 @@ class Answering:
         ):
             if seconds is not None:
                 cost = round_up(seconds, COST_STEPS)
-                tests.append(MadeTest(test, made.origin, made.group, cost))
+                tests.append(
+                    MadeTest(
+                        test,
+                        made.origin,
+                        made.group,
+                        cost,
+                    )
+                )
         return tests
 
     def problem(
@@ -191,7 +200,11 @@ class Answering:
                 answers.append(answer)
         return answers
 
-    def _read_printed(self, made: MadeInput, run: Execution) -> str | None:
+    def _read_printed(
+        self,
+        made: MadeInput,
+        run: Execution,
+    ) -> str | None:
         """Return the answer that a run printed, or None."""
         if run.failure is not None:
             if run.failure is Outcome.TIME_LIMIT:
@@ -201,6 +214,7 @@ class Answering:
             text = run.stdout.decode("utf-8")
         except UnicodeDecodeError:
             return self._drop("answer is no text")
+        # It would take up the budget that verify has for all tests.
         if len(text) > LONGEST_BYTES:
             return self._drop("answer too long")
         if not text.strip():
@@ -244,7 +258,11 @@ class Answering:
             return None
         return _SENTINELS.get(call.judged)
 
-    def _read_returned(self, made: MadeInput, result: TestResult | None) -> str | None:
+    def _read_returned(
+        self,
+        made: MadeInput,
+        result: TestResult | None,
+    ) -> str | None:
         """Return the answer in the result of a test that cannot be passed, or None."""
         if result is None:
             self.too_slow.append(made)
@@ -287,6 +305,7 @@ class Answering:
                     late.add(number)
                 if result is None or result.verdict is not Outcome.ACCEPTED:
                     seconds[number] = None
+                # Of the reference machine, as all seconds that decide.
                 elif known is not None:
                     seconds[number] = max(known, result.cpu_seconds / time_scale)
         num_lost_late = 0
@@ -310,7 +329,13 @@ class Answering:
         program takes: the tests after the limit are judged again, as far as `_MOST_LIMITS` go.
         """
         results_by_reference: list[list[TestResult]] = [[] for _ in self.references]
-        left = list(zip(self.references, results_by_reference, strict=True))
+        left = list(
+            zip(
+                self.references,
+                results_by_reference,
+                strict=True,
+            )
+        )
         for _ in range(_MOST_LIMITS):
             if not left:
                 break
@@ -358,6 +383,7 @@ class Answering:
         tests: Sequence[TestCase],
         seconds: list[float | None],
     ) -> None:
+        # Each attempt leaves out the test that failed the one before.
         for attempt in range(1, _MOST_REPEATS + 1):
             left = [number for number, known in enumerate(seconds) if known is not None]
             if not left:

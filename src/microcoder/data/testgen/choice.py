@@ -65,8 +65,14 @@ def add_chosen(
     candidate = answering.candidate
     given = candidate.tests
     trials = _try_wrong(answering, tests, is_tried=is_tried)
+    # A problem with many given tests may still have too few hidden ones.
     most = max(MOST_TESTS - len(given), settings.min_hidden_tests)
-    numbers = choose_tests(tests, trials.catches, most=most, num_large=MOST_LARGE)
+    numbers = choose_tests(
+        tests,
+        trials.catches,
+        most=most,
+        num_large=MOST_LARGE,
+    )
     chosen = [tests[number] for number in numbers]
     origins = list(candidate.origins or [_GIVEN] * len(given))
     origins += [made.origin for made in chosen]
@@ -100,6 +106,7 @@ def _try_wrong(
     if not small:
         small = list(range(len(tests)))
     slowest = max(tests[number].seconds for number in small)
+    # Little: a wrong program that is slow as well would cost much time.
     seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * slowest)
     given = answering.candidate.tests
     pool = [*given, *(tests[number].test for number in small)]
@@ -160,6 +167,7 @@ def choose_tests(
             large.setdefault(kind, []).append(number)
         maker = kind.partition("/")[0]
         by_maker.setdefault(maker, {}).setdefault(kind, []).append(number)
+    # Of each maker and kind in turn, so that no generator fills all places.
     mix = take_in_turn([take_in_turn(kinds.values()) for kinds in by_maker.values()])
     # Each test once, by the first reason to keep it.
     ranked = dict.fromkeys(take_in_turn(large.values())[:num_large])

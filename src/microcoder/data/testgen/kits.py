@@ -52,6 +52,7 @@ def run_kit(
             generators[program.name] = program
     made: list[MadeInput] = []
     num_bytes = 0
+    # A few at a time: their outputs are whole in memory.
     for piece in cut_pieces(spread_recipes(kit.recipes, most), AT_ONCE):
         runs = []
         for recipe in piece:
@@ -59,6 +60,7 @@ def run_kit(
             runs.append(_start_recipe(judge, generator, recipe, dropped))
         for recipe, run in zip(piece, runs, strict=True):
             text = _text_of(recipe, run, dropped)
+            # A smaller one after it may still fit.
             if num_bytes + len(text) > MOST_BYTES:
                 dropped["too much together"] += 1
             elif text.strip():
@@ -82,6 +84,7 @@ def _start_recipe(
         dropped["generator not read"] += 1
         return None
     program = Program(generator.code, generator.language)
+    # Its language may not be installed here.
     try:
         return start(judge, program, arguments=recipe.arguments)
     except (DataError, EvaluatorFault):
@@ -102,7 +105,10 @@ def _text_of(
     return read_output(run.result(), dropped)
 
 
-def spread_recipes(recipes: Sequence[InputRecipe], most: int) -> list[InputRecipe]:
+def spread_recipes(
+    recipes: Sequence[InputRecipe],
+    most: int,
+) -> list[InputRecipe]:
     """Return up to `most` recipes, from groups in turn.
 
     Of each group alternately from its end, where the largest are, and from its start.
@@ -117,6 +123,7 @@ def _from_both_ends(recipes: Sequence[InputRecipe]) -> list[InputRecipe]:
     """Return the last, the first, the last but one, the second, and so on to the middle."""
     ordered = []
     for number in range(len(recipes)):
+        # Large inputs are made last, as a rule, and the simplest ones first.
         from_start, is_odd = divmod(number, 2)
         place = from_start if is_odd else -1 - from_start
         ordered.append(recipes[place])
@@ -175,7 +182,13 @@ def ask_for_inputs(
         dropped["model: no usable reply"] += 1
         return []
     kit = _kit_of(reply)
-    return run_kit(judge, kit, dropped, most=PACKAGE_INPUTS, maker="model")
+    return run_kit(
+        judge,
+        kit,
+        dropped,
+        most=PACKAGE_INPUTS,
+        maker="model",
+    )
 
 
 def _kit_of(reply: WrittenGenerators) -> InputKit:
@@ -198,4 +211,7 @@ def _kit_of(reply: WrittenGenerators) -> InputKit:
                 arguments=(str(seed),),
             )
             recipes.append(recipe)
-    return InputKit(programs=tuple(programs), recipes=tuple(recipes))
+    return InputKit(
+        programs=tuple(programs),
+        recipes=tuple(recipes),
+    )

@@ -40,6 +40,7 @@ class MadeTest:
     @property
     def is_large(self) -> bool:
         """Whether the test is meant to catch slow programs."""
+        # A short input may ask for long work.
         return len(self.test.input) > LARGE_BYTES or self.seconds > COST_STEPS[0]
 
 
@@ -52,6 +53,7 @@ def start(
     seconds: float = _PROGRAM_SECONDS,
 ) -> Future[Execution]:
     """Start a program in the sandbox without judging it; return the future of its execution."""
+    # Lone surrogates stand for bytes that are no text.
     invocation = Invocation(
         program,
         stdin=stdin.encode("utf-8", "surrogatepass"),

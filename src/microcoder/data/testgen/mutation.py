@@ -62,7 +62,11 @@ class InputSchema:
     """Values that mutations write into inputs (`open_bounds`)."""
 
 
-def infer_schema(candidate: Candidate, *, is_validated: bool) -> InputSchema | str:
+def infer_schema(
+    candidate: Candidate,
+    *,
+    is_validated: bool,
+) -> InputSchema | str:
     """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
 
     Where validators decide, a list may repeat an item: most refuse that where it is forbidden. Of
@@ -71,6 +75,7 @@ def infer_schema(candidate: Candidate, *, is_validated: bool) -> InputSchema | s
     """
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES]
     tests = tests[:_MOST_KNOWN]
+    # Without an example nothing is learnt.
     if not tests:
         return "no known input"
     if candidate.call is not None and candidate.call.style == "design":
@@ -80,7 +85,10 @@ def infer_schema(candidate: Candidate, *, is_validated: bool) -> InputSchema | s
     return _infer_from_texts(tests, is_validated)
 
 
-def _infer_from_calls(tests: Sequence[TestCase], is_validated: bool) -> InputSchema | str:
+def _infer_from_calls(
+    tests: Sequence[TestCase],
+    is_validated: bool,
+) -> InputSchema | str:
     """Return the schema of a function's arguments, or the reason why it is unknown."""
     known = []
     for test in tests:
@@ -98,7 +106,10 @@ def _write_arguments(values: Values) -> str:
     return "\n".join(dump_json(value, ensure_ascii=False) for value in values)
 
 
-def _infer_from_texts(tests: Sequence[TestCase], is_validated: bool) -> InputSchema | str:
+def _infer_from_texts(
+    tests: Sequence[TestCase],
+    is_validated: bool,
+) -> InputSchema | str:
     """Return the schema of texts for stdin, or the reason why it is unknown."""
     texts = [test.input for test in tests]
     cases = split_repeated(texts, [test.output for test in tests])
@@ -121,7 +132,10 @@ def _render_all(read: Read) -> tuple[KnownInput, ...]:
     return tuple(KnownInput(read.layout.render(values), values) for values in read.values)
 
 
-def _have_same_lines(known: Sequence[KnownInput], texts: Sequence[str]) -> bool:
+def _have_same_lines(
+    known: Sequence[KnownInput],
+    texts: Sequence[str],
+) -> bool:
     """Whether inputs were written as they were read, but for the space between tokens."""
     pairs = zip(known, texts, strict=True)
     return all(_count_tokens(item.text) == _count_tokens(text) for item, text in pairs)
@@ -156,8 +170,10 @@ def open_bounds(
     probes = []
     for place in range(len(schema.known[0].values)):
         probes += _probe(schema, place)
+    # All at once: each validator runs a process a text.
     texts = [probe.text for probe in probes]
     open_places = {probe.place for probe in probes}
+    # A value keeps its bounds if an absurd one is accepted anywhere.
     for flags in validators.ways:
         for number in validators.ask(texts, flags):
             open_places.discard(probes[number].place)
@@ -186,6 +202,7 @@ def _exaggerate(value: Any) -> list[Any]:
 
     None for others.
     """
+    # A bool has two values only, and an empty value has nothing to enlarge.
     if isinstance(value, bool) or not value:
         return []
     if isinstance(value, int | float):

@@ -18,11 +18,15 @@ _TRIAL_SECONDS = 20.0
 def find_references(candidate: Candidate) -> list[Program]:
     """Return the accepted programs that run here, those in the language of the answers first."""
     references = find_programs(candidate, ("accepted",))
+    # Its times are those that limits of answers are derived from.
     answers_language = candidate.programming_language
     return sorted(references, key=lambda program: program.language != answers_language)
 
 
-def find_programs(candidate: Candidate, known: Collection[str]) -> list[Program]:
+def find_programs(
+    candidate: Candidate,
+    known: Collection[str],
+) -> list[Program]:
     """Return the submissions of these verdicts that run here."""
     programs = []
     for solution in candidate.solutions:

@@ -49,6 +49,7 @@ def generate(
         ConfigError: the endpoint gave no answer at all.
         EvaluatorFault: a judge is closed.
     """
+    # Nothing is started for a problem that has enough tests.
     is_enough = _has_enough(candidate, settings)
     is_complete = bool(candidate.tests) and is_enough and not _lacks_large(candidate)
     if settings.mode == "off" or is_complete:
@@ -62,7 +63,13 @@ def generate(
     if not answering.references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     only_large = bool(candidate.tests) and is_enough
-    inputs = _InputSearch(answering, settings, endpoint, only_large=only_large).find()
+    inputs = _InputSearch(
+        answering,
+        settings,
+        endpoint,
+        only_large=only_large,
+    ).find()
+    # Long runs are only paid for where a slow program is known to be caught by them.
     num_slow = MOST_LARGE if knows_slow(candidate) else 0
     tests = answering.answer_all(inputs, num_slow=num_slow)
     num_references = len(answering.references)
@@ -153,6 +160,7 @@ class _InputSearch:
 
         Uncertified ones are included if the settings allow it and there are two references.
         """
+        # Without a validator, what a mutation made may be no input at all.
         validators = self._find_validators()
         if validators is None and not self._allows_unchecked():
             return []
@@ -186,9 +194,19 @@ class _InputSearch:
     def _find_validators(self) -> Validators | None:
         """Return a package's validators, or a model's where it has none that work."""
         kit = self._candidate.kit
-        validators = read_validators(self._judge, kit, self._known, self._dropped)
+        validators = read_validators(
+            self._judge,
+            kit,
+            self._known,
+            self._dropped,
+        )
         if validators is None and self._endpoint is not None:
-            return write_validators(self._endpoint, self._judge, self._candidate, self._dropped)
+            return write_validators(
+                self._endpoint,
+                self._judge,
+                self._candidate,
+                self._dropped,
+            )
         return validators
 
     def _allows_unchecked(self) -> bool:

@@ -70,6 +70,7 @@ class Validators:
         `dropped` counts others.
         """
         valid: set[int] = set()
+        # An input is valid if it is so by the rules of one group of tests.
         for flags in self.ways:
             left = [number for number in range(len(made)) if number not in valid]
             texts = [made[number].text for number in left]
@@ -132,6 +133,7 @@ def read_validators(
         # They are called in a way that is not known here.
         dropped["validators refuse what came with the problem"] += 1
         return None
+    # The way that fits most known inputs is tried first, and decides about spoilt ones.
     ways.sort(key=lambda flags: -num_accepted[flags])
     if known and validators.ask(spoil(tried[::-1]), ways[0]):
         dropped["validators accept a spoilt input"] += 1
@@ -233,8 +235,10 @@ def spoil(known: Sequence[str]) -> list[str]:
     tokens = list(_TOKEN.finditer(first))
     if not tokens:
         return list(dict.fromkeys(spoilt))
+    # Cut short inside its last line.
     spoilt.append(first[: tokens[-1].start()].rstrip() + "\n")
     place = _find_number(known)
+    # Where all have a number, a word is wrong, and so is a number beyond any bound.
     if place is not None:
         before = first[: tokens[place].start()]
         after = first[tokens[place].end() :]

@@ -80,6 +80,7 @@ class _Choice:
         cheaper one of equals.
         """
         uncaught = [failed for failed in failed_by_program if failed]
+        # An exact cover would take exponential time.
         while uncaught:
             catches: Counter[int] = Counter()
             for failed in uncaught:
@@ -90,6 +91,7 @@ class _Choice:
             if not ranks:
                 break
             best = min(ranks)[-1]
+            # What is left is only caught by tests that no longer fit the budget.
             if not catches[best]:
                 break
             self.chosen.append(best)
@@ -99,6 +101,7 @@ class _Choice:
         """Choose the longest tests, of the groups with fewest so far, while any fits."""
         fitting = self._fitting()
         while fitting:
+            # Long inputs are the hard ones, as a rule; groups are subtasks of their own.
             num_chosen = Counter(self._costs[test].group for test in self.chosen)
             ranks = []
             for test in fitting:
@@ -111,6 +114,7 @@ class _Choice:
         """Return the indices of the tests that can still be chosen."""
         if len(self.chosen) >= self._max_tests:
             return []
+        # Added up each time: there are few chosen tests.
         spent_bytes = sum(self._costs[test].num_bytes for test in self.chosen)
         spent_seconds = sum(self._costs[test].seconds for test in self.chosen)
         left_bytes = self._max_bytes - spent_bytes

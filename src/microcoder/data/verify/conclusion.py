@@ -26,6 +26,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     """
     chosen = chosen_tests(evidence, settings)
     counts = count_right(evidence, settings)
+    # A rejected problem keeps them too: the rates are about all problems that were tried.
     candidate = evidence.candidate.model_copy(update={"counts": counts})
     fault = find_fault(evidence) or _find_fault_of_choice(candidate, chosen)
     if fault is not None:
@@ -35,7 +36,10 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     return _keep_tests(candidate, chosen)
 
 
-def _find_fault_of_choice(candidate: Candidate, chosen: Sequence[int]) -> Fault | None:
+def _find_fault_of_choice(
+    candidate: Candidate,
+    chosen: Sequence[int],
+) -> Fault | None:
     """Return why the chosen tests cannot decide about answers, or None."""
     if not chosen:
         detail = f"no test within {MOST_BYTES} bytes, {MOST_SECONDS} s"
@@ -51,6 +55,7 @@ def _flag_slow_passes(candidate: Candidate, evidence: Evidence) -> Candidate:
     """Return the candidate, flagged if most programs that are known to be too slow pass."""
     num_slow = len(evidence.tried_as(*TOO_SLOW))
     num_passing = len(evidence.names_of_passing(*TOO_SLOW))
+    # A few may be right and fast enough on this machine.
     if 2 * num_passing <= num_slow:
         return candidate
     detail = f"{num_passing} of {num_slow} slow or partial programs pass"

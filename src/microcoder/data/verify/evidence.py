@@ -125,10 +125,13 @@ def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
     first = (refused or failing)[0]
     shares = f"{len(failing)} of {len(accepted)} accepted programs fail"
     detail = f"{shares}; {first.name}: {describe_end(first)}"
+    # A flaky program comes first: no other verdict about it can be believed.
     if first.is_flaky:
         return ("flaky", detail)
+    # A checker that crashes has refused nothing.
     if _CRASHED in first.detail:
         return ("checker_fails", detail)
+    # Right programs disagree, so that several answers are right.
     if refused and some_pass:
         return ("needs_checker", detail)
     return ("reference_fails", detail)
@@ -176,12 +179,16 @@ def chosen_tests(
     failed_by_program = []
     for trial in trials:
         if trial.role in ("wrong", "partial", "slow"):
+            # Where a limit ends a program differs from run to run.
             failed_by_program.append(set(trial.failed) - set(trial.over_limit))
     costs = _costs_of(evidence.candidate, trials)
     return choose_tests(costs, failed_by_program, settings)
 
 
-def _costs_of(candidate: Candidate, trials: Sequence[Trial]) -> list[Cost]:
+def _costs_of(
+    candidate: Candidate,
+    trials: Sequence[Trial],
+) -> list[Cost]:
     """Return what each test costs."""
     timed = [trial.seconds for trial in trials if trial.role == "accepted" and trial.seconds]
     costs = []
@@ -199,6 +206,7 @@ def _costs_of(candidate: Candidate, trials: Sequence[Trial]) -> list[Cost]:
 
 def _count_bytes(test: TestCase) -> int:
     """Return the bytes of a test's input and output."""
+    # Lone surrogates stand for bytes that are no text.
     num_input = len(test.input.encode("utf-8", "surrogatepass"))
     num_output = len(test.output.encode("utf-8", "surrogatepass"))
     return num_input + num_output

@@ -70,6 +70,7 @@ def gather(
         settings: how many tests are kept.
         store: holds verdicts of an earlier run, and gets those of this one.
     """
+    # All problems of a batch go through a phase together, so that all workers are busy.
     run = partial(run_pairs, judge=judge, store=store)
     made = [process_row(candidate, "verify", plan) for candidate in candidates]
     plans = [item for item in made if isinstance(item, VerificationPlan)]
@@ -78,6 +79,7 @@ def gather(
     derive_limits(run, sound, first=_RUNS)
     _run_again(run, sound, _RUNS - 1)
     sound = _with_passing(sound)
+    # Only for sound problems: the programs that follow are many.
     _run_trivial(run, sound)
     _run_others(run, sound, settings)
     results: list[Evidence | Rejection] = []
@@ -135,6 +137,7 @@ def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
         tests = item.candidate.tests
         longest = max(range(len(tests)), key=lambda number: len(tests[number].output))
         for program in item.trivial:
+            # There most of them fail already, which saves the other tests.
             program.order = (longest,)
             planned.append(Planned(item, program))
             seconds.append(item.answer_seconds)
@@ -176,7 +179,10 @@ def _run_others(
     run_once(run, slow, seconds)
 
 
-def _kept_first(item: VerificationPlan, settings: VerifySettings) -> tuple[int, ...]:
+def _kept_first(
+    item: VerificationPlan,
+    settings: VerifySettings,
+) -> tuple[int, ...]:
     """Return the indices of the tests: those that will be kept first, each longest inputs first."""
     kept = chosen_tests(_evidence_of(item), settings)
     ranks = []
@@ -189,6 +195,7 @@ def _evidence_of(item: VerificationPlan) -> Evidence:
     """Return the evidence of the programs that ran."""
     programs = list(item.accepted)
     for program in item.trivial + item.others:
+        # Problems that were found unsound have programs that never ran.
         if program.verdicts:
             programs.append(program)
     num_tests = len(item.candidate.tests)
@@ -229,7 +236,10 @@ def _trial_of(program: PlannedProgram, num_tests: int) -> Trial:
     )
 
 
-def _failed_tests(program: PlannedProgram, num_tests: int) -> dict[int, Outcome]:
+def _failed_tests(
+    program: PlannedProgram,
+    num_tests: int,
+) -> dict[int, Outcome]:
     """Return the outcomes of the tests that a program failed in its first run, by their index."""
     order = program.order or range(num_tests)
     failed = {}

@@ -57,6 +57,7 @@ def derive_limits(
         plans: every one has accepted programs that passed every run so far.
         first: number of runs so far; further ones take the tests in orders of their own.
     """
+    # Most programs are far from every boundary, and are not run again.
     undecided = []
     for plan in plans:
         undecided += [Planned(plan, program) for program in _find_undecided(plan)]
@@ -105,15 +106,18 @@ def _set_seconds(plan: VerificationPlan) -> None:
     slowest = max(max(program.fastest_seconds) for program in plan.passing())
     stated = plan.candidate.time_limit_seconds
     if stated is not None and slowest * _HEADROOM <= stated:
+        # Fair to the references, so it is the one that answers are judged by.
         plan.limit_seconds = float(stated)
         plan.answer_seconds = float(stated)
         return
+    # A stated limit that is too short is raised as little as references need.
     factor = _multiplier_of(plan.candidate) if stated is None else _HEADROOM
     limit = round_up(slowest * factor, LIMIT_STEPS_SECONDS, most=stated or 0.0)
     plan.limit_seconds = limit
     plan.answer_seconds = limit
     answers_language = plan.candidate.programming_language
     timed_languages = {program.language for program in plan.passing()}
+    # An interpreter is slower than what was timed.
     if answers_language == "python" and answers_language not in timed_languages:
         slower = limit * _INTERPRETED_FACTOR
         plan.answer_seconds = round_up(slower, LIMIT_STEPS_SECONDS, most=limit)
@@ -126,6 +130,7 @@ def _set_seconds_by_language(plan: VerificationPlan) -> None:
     for program in plan.passing():
         language = program.language
         whole_seconds = math.ceil(max(program.fastest_seconds) * multiplier)
+        # Whole seconds, one at least, as Kattis counts them.
         seconds = min(float(max(1, whole_seconds)), LIMIT_STEPS_SECONDS[-1])
         by_language[language] = max(by_language.get(language, 0.0), seconds)
     by_language[plan.candidate.programming_language] = plan.answer_seconds

@@ -135,6 +135,7 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
     unjudgeable = [flag for flag in candidate.flags if flag in _CANNOT_BE_JUDGED]
     if unjudgeable:
         return candidate.reject("verify", "not_judgeable", ", ".join(unjudgeable))
+    # Only what can be run here counts, whatever else came with the problem.
     programs = _programs_of(candidate)
     accepted = [program for program in programs if program.role == "accepted"]
     if not accepted:
@@ -147,6 +148,7 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
         accepted=accepted[:_MOST_ACCEPTED],
         others=_others_of(programs),
         trivial=trivial,
+        # Generous: limits are derived from what programs take when nothing stops them.
         limit_seconds=max(TRIAL_SECONDS, candidate.time_limit_seconds or 0.0),
         memory_mib=max(_TRIAL_MEMORY_MIB, candidate.memory_limit_mib or 0),
     )
@@ -179,6 +181,7 @@ def _others_of(programs: Sequence[PlannedProgram]) -> list[PlannedProgram]:
 
 def _check_problems(made: VerificationPlan) -> None:
     """Raise DataError or ValidationError if the judge cannot take the problem."""
+    # Before anything runs: a problem that no judge takes costs nothing then.
     made.candidate.to_problem()
     # The trivial programs are in Python.
     languages = {"python"}
@@ -187,7 +190,10 @@ def _check_problems(made: VerificationPlan) -> None:
         check_problem(made.problem(language))
 
 
-def rotated_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
+def rotated_numbers(
+    num_tests: int,
+    repeat: int,
+) -> tuple[int, ...]:
     """Return the tests' indices, rotated for each `repeat`.
 
     A single test's index comes `repeat + 1` times. Another order is another problem to the judge,
@@ -195,6 +201,7 @@ def rotated_numbers(num_tests: int, repeat: int) -> tuple[int, ...]:
     """
     if num_tests == 1:
         return (0,) * (repeat + 1)
+    # Another start for each repeat, as far from the others as there are tests.
     step = max(1, num_tests // (repeat + 1))
     start = repeat * step % num_tests
     return (*range(start, num_tests), *range(start))

@@ -67,7 +67,10 @@ Counts = tuple[int, int]
 """How many programs were judged right, and of how many."""
 
 
-def count_right(item: Evidence, settings: VerifySettings) -> dict[str, Counts]:
+def count_right(
+    item: Evidence,
+    settings: VerifySettings,
+) -> dict[str, Counts]:
     """Return, by rate, how many of one problem's programs are judged right, and of how many."""
     return {
         name: _count(
@@ -91,10 +94,15 @@ def combine_counts(counts: Sequence[Mapping[str, Counts]]) -> dict[str, Rate | N
     return rates
 
 
-def _count(item: Evidence, counted: _Counted, settings: VerifySettings) -> Counts:
+def _count(
+    item: Evidence,
+    counted: _Counted,
+    settings: VerifySettings,
+) -> Counts:
     num_right = 0
     total = 0
     for trial in item.tried_as(counted.role):
+        # A verifier that knew the program would have chosen a test for it.
         left_out = None if counted.is_known else trial
         if not _is_sound_without(item, left_out):
             continue

@@ -58,7 +58,12 @@ class _PairRunner:
         self._keys: list[bytes] = []
         environment = judge.environment.identity
         for program, problem in pairs:
-            key = verdict_key(program, problem, stop=judge.stop, environment=environment)
+            key = verdict_key(
+                program,
+                problem,
+                stop=judge.stop,
+                environment=environment,
+            )
             self._keys.append(key)
 
     def find_unknown(self) -> list[int]:
@@ -89,6 +94,7 @@ class _PairRunner:
             self.verdicts[number] = scaled
             if self._store is None:
                 return
+            # One that will be judged again would be believed by a build that is resumed.
             if is_last or not was_disturbed(verdict):
                 self._store.keep(self._keys[number], scaled)
 
@@ -103,6 +109,7 @@ def was_disturbed(verdict: Verdict) -> bool:
     That is where the sandbox failed, or a working program ran out of wall time.
     """
     if verdict.outcome is Outcome.SANDBOX_FAULT:
+        # A checker that fails does so again, on any machine.
         return not verdict.is_checker_fault
     for test in verdict.tests:
         ran_out = test.verdict is Outcome.TIME_LIMIT and test.detail.startswith("wall")
@@ -132,7 +139,11 @@ def run_once(
         strict=True,
     ):
         language = program.language
-        problem = plan.problem(language, seconds=limit, order=program.order)
+        problem = plan.problem(
+            language,
+            seconds=limit,
+            order=program.order,
+        )
         pairs.append((program.program, problem))
     for (_, program), verdict in zip(
         planned,
@@ -166,7 +177,11 @@ def run_rotated(
         strict=True,
     ):
         # Fewer results than tests where a run was stopped.
-        for number, test in zip(order, verdict.tests, strict=False):
+        for number, test in zip(
+            order,
+            verdict.tests,
+            strict=False,
+        ):
             fastest = min(program.fastest_seconds[number], test.cpu_seconds)
             program.fastest_seconds[number] = fastest
     return verdicts

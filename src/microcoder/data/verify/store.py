@@ -38,6 +38,7 @@ def evaluator_version() -> str:
     for package in _DECIDING:
         paths += (folder / package).rglob("*")
     digest = hashlib.sha256()
+    # Sorted by their whole path: folders list their files in any order.
     for path in sorted(paths):
         if path.suffix in (".py", ".toml"):
             name = path.relative_to(folder).as_posix()
@@ -61,9 +62,13 @@ def verdict_key(
     `at_reference_speed`). A machine's speed is measured by every judge, and a rebuild must find the
     verdicts of the build.
     """
+    # Only what decides a verdict: a new title must not cost an execution.
     fields = judged_by(problem)
     deciding = problem.model_copy(update={"call": fields.pop("call")})
-    dumped = deciding.model_dump(mode="json", include={"call", *fields})
+    dumped = deciding.model_dump(
+        mode="json",
+        include={"call", *fields},
+    )
     content = [evaluator_version(), environment, program.language, program.code, dumped, stop]
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
 
@@ -85,7 +90,9 @@ class VerdictStore(AbstractContextManager["VerdictStore"]):
                 isolation_level=None,
                 check_same_thread=False,
             )
+            # Processes read while one writes.
             self._connection.execute("PRAGMA journal_mode=WAL")
+            # A power cut may lose the last verdicts, which are then computed again.
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute(
                 "CREATE TABLE IF NOT EXISTS verdicts "
@@ -108,6 +115,7 @@ class VerdictStore(AbstractContextManager["VerdictStore"]):
 
     def keep(self, key: bytes, verdict: Verdict) -> None:
         """Store a verdict under a key, unless the sandbox failed."""
+        # A fault of the sandbox may be gone the next time.
         if verdict.is_scorable:
             command = "INSERT OR REPLACE INTO verdicts VALUES (?, ?)"
             self._connection.execute(command, (key, _encode(verdict)))
@@ -133,4 +141,11 @@ def _decode(text: str) -> Verdict:
     outcome, total, detail, isolation, tests, uncounted = json.loads(text)
     results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
     runs = tuple(UncountedRun(test, Repeat(reason)) for test, reason in uncounted)
-    return Verdict(Outcome(outcome), results, total, detail, isolation, runs)
+    return Verdict(
+        Outcome(outcome),
+        results,
+        total,
+        detail,
+        isolation,
+        runs,
+    )

@@ -37,6 +37,7 @@ def round_up(
 
     Beyond the last step that one, or `most` if larger.
     """
+    # Steps are sorted.
     for step in steps:
         if step >= seconds:
             return float(step)
