@@ -251,10 +251,12 @@ class Endpoint:
                 f"({type(error).__name__}: {error}): {_shorten(reply.text)}; "
                 "check the address (it ends in /v1 for most servers)"
             ) from None
+        if not isinstance(num_tokens, int):
+            num_tokens = None
         return Completion(
             text=_without_surrogates(text),
             is_truncated=reason == "length",
-            num_tokens=num_tokens if isinstance(num_tokens, int) else None,
+            num_tokens=num_tokens,
             thinking=_without_surrogates(thinking),
         )
 

@@ -376,8 +376,10 @@ def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
         place = f"{part.file}:{number}"
         if fault:
             yield RawRow(place, None, line, fault)
-        else:
-            yield _parse(place, line.removeprefix(_BOM) if number == 1 else line)
+            continue
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        yield _parse(place, line)
 
 
 def _parse(place: str, line: bytes) -> RawRow:
@@ -506,7 +508,8 @@ def read_file(path: Path, what: str) -> Iterator[FileRow]:
     refuse_table(path, what, "JSON lines, one object each, or Parquet")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.
     is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
-    for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else _MOST_ROWS):
+    rows_per_part = 1 if is_found_by_offset else _MOST_ROWS
+    for part in list_parts(path.parent, path.name, rows_per_part):
         for number, row in enumerate(read_part(path.parent, part)):
             place = part if is_found_by_offset else FilePart(part.file, part.first + number, 1)
             yield _make_row(row, path, place, what)

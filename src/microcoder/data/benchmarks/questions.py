@@ -294,7 +294,8 @@ def release_files(release: str) -> list[str]:
 
     `release_v5` is the first five files, `v4_v6` the fourth to the sixth.
     """
-    match = _RELEASE.fullmatch(f"release_v{_NEWEST}" if release == "release_latest" else release)
+    stated = f"release_v{_NEWEST}" if release == "release_latest" else release
+    match = _RELEASE.fullmatch(stated)
     if match is not None:
         first = int(match["first"] or 1)
         last = int(match["last"] or match["end"] or first)

@@ -82,6 +82,8 @@ _INLINE_PARTS: dict[str, Opened] = {
     "输出": "example_output",
 }
 """What a label opens; any other opens an explanation."""
+_IN_EXAMPLE: dict[Part, Opened] = {"input": "example_input", "output": "example_output"}
+"""What a heading of a part opens where an example was opened before."""
 _LONGEST = 60
 """Characters of a heading; a longer line is text."""
 _DECORATION = " \t#*_=>-.:：|~`【】[]<>()（）"
@@ -135,8 +137,8 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
             return Heading("other", "", line.strip(" \t#*:："))
     if part is None or not _can_stand_alone(line, words):
         return None
-    if in_example and part in ("input", "output") and not line.lstrip().startswith("##"):
-        return Heading("example_input" if part == "input" else "example_output", "", words)
+    if in_example and part in _IN_EXAMPLE and not line.lstrip().startswith("##"):
+        return Heading(_IN_EXAMPLE[part], "", words)
     return Heading(part, "", line.strip(" \t#*:：-=_"))
 
 

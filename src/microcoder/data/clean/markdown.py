@@ -38,13 +38,18 @@ def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
 
 def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str] = CODE) -> str:
     """Return the text with `change` applied to every piece that the pattern does not match."""
-    return "".join(piece if matched else change(piece) for piece, matched in parts(text, pattern))
+    changed = []
+    for piece, matched in parts(text, pattern):
+        changed.append(piece if matched else change(piece))
+    return "".join(changed)
 
 
 def prose(text: str) -> str:
     """Return the statement without code, formulae and web addresses: what readers call language."""
-    kept = "".join(" " if matched else piece for piece, matched in parts(text, CODE_OR_MATH))
-    return _ADDRESS.sub(" ", kept)
+    kept = []
+    for piece, matched in parts(text, CODE_OR_MATH):
+        kept.append(" " if matched else piece)
+    return _ADDRESS.sub(" ", "".join(kept))
 
 
 def write_fence(code: str) -> str:

@@ -47,6 +47,8 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     # A checker of its own may accept several outputs.
     if counts["conflicting"] and candidate.checker.type != "program":
         return candidate.reject("process", "conflicting_tests", detail)
+    # Rows without groups stay without them.
+    named_groups = tuple(names) if any(names) else ()
     flags = candidate.flags
     if counts["broken"]:
         flags = tuple(sorted({*flags, "tests_dropped"}))
@@ -55,7 +57,7 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         "normalise_tests/2",
         detail,
         tests=tuple(kept),
-        groups=tuple(names) if any(names) else (),
+        groups=named_groups,
         flags=flags,
     )
 

@@ -146,7 +146,10 @@ def _write_script(element: Any) -> None:
     if is_bare and not inner.endswith(")"):
         # A letter right behind it would be read as part of it.
         is_bare = re.match(r"[^\W_]", str(element.next_sibling or "")) is None
-    element.replace_with(f"{sign}{inner}" if is_bare else f"{sign}({inner})")
+    if is_bare:
+        element.replace_with(f"{sign}{inner}")
+    else:
+        element.replace_with(f"{sign}({inner})")
 
 
 def _unwrap_example(soup: Any, element: Any) -> None:

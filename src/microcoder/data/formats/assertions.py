@@ -478,7 +478,10 @@ def _drop_orphans(values: ast.expr) -> ast.expr:
             break
         # A node takes one place and makes two; None only takes one.
         is_none = isinstance(item, ast.Constant) and item.value is None
-        num_free += -1 if is_none else 1
+        if is_none:
+            num_free -= 1
+        else:
+            num_free += 1
         num_kept += 1
     return ast.List(values.elts[:num_kept], values.ctx)
 

@@ -310,10 +310,13 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
         """
+        harness = self.harness if language == "python" else None
+        if tests is None:
+            tests = self.tests
         return Problem(
             **self._judged_fields(language),
-            harness=self.harness if language == "python" else None,
-            tests=tuple(self.tests if tests is None else tests),
+            harness=harness,
+            tests=tuple(tests),
             time_limit_seconds=seconds,
             memory_limit_mib=memory_mib,
         )

@@ -70,7 +70,9 @@ def claims_test(
     calls: list[str] = []
     conditions = []
     for claim in claims:
-        conditions.append(_renumber(claim.source, len(calls)) if calls else claim.source)
+        # The first keeps its source as it is written.
+        condition = _renumber(claim.source, len(calls)) if calls else claim.source
+        conditions.append(condition)
         calls.extend(claim.calls)
     asked: dict[str, Any] = {"calls": calls}
     if setup:

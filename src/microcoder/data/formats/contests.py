@@ -81,8 +81,9 @@ def read_code_contests(row: Row) -> Candidate:
     if contest and index:
         url = f"https://codeforces.com/contest/{contest:.0f}/problem/{index}"
     notes: list[Note] = []
-    is_translated = row.values.get("is_description_translated") is True
-    if is_translated:
+    natural_language = ""
+    if row.values.get("is_description_translated") is True:
+        natural_language = "en"
         notes.append(("statement_found", "the source has translated it into English"))
     # A rating of 0 is none; every row has a difficulty, a number of its own scale.
     rating_column = "cf_rating" if row.number("cf_rating") else "difficulty"
@@ -94,7 +95,7 @@ def read_code_contests(row: Row) -> Candidate:
         title=row.name("name"),
         tags=row.tags("cf_tags"),
         platform_difficulty=row.name(rating_column),
-        natural_language="en" if is_translated else "",
+        natural_language=natural_language,
         tests=tuple(tests),
         groups=tuple(groups),
         time_limit_seconds=seconds or None,
@@ -103,8 +104,15 @@ def read_code_contests(row: Row) -> Candidate:
             *_read_listed_programs(row, "solutions", "accepted"),
             *_read_listed_programs(row, "incorrect_solutions", "wrong_answer"),
         ),
-        flags=("file_io",) if row.optional("input_file") or row.optional("output_file") else (),
+        flags=_find_files(row),
     )
+
+
+def _find_files(row: Row) -> tuple[str, ...]:
+    """Return the flag of a problem of CodeContests whose programs read and write files."""
+    if row.optional("input_file") or row.optional("output_file"):
+        return ("file_io",)
+    return ()
 
 
 def _read_listed_programs(row: Row, name: str, known: Known) -> Iterator[Solution]:

@@ -118,9 +118,11 @@ def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
 
     They show which of JSON's lists are tuples or sets.
     """
-    source = row.values.get("assertion", "")
+    source = row.values.get("assertion")
+    if not isinstance(source, str):
+        return []
     try:
-        tree = parse_source(source if isinstance(source, str) else "")
+        tree = parse_source(source)
     except SyntaxError:
         return []
     shapes = []
@@ -176,5 +178,6 @@ def _shape_items(values: Sequence[Any], examples: Sequence[Any]) -> list[Any]:
             break
     shaped = []
     for item in values:
-        shaped.append(_shape(item, nested if isinstance(item, list) else inner))
+        shapes = nested if isinstance(item, list) else inner
+        shaped.append(_shape(item, shapes))
     return shaped

@@ -78,7 +78,7 @@ class Columns:
             "url": url,
             "platform": find_platform(url, row.name(*_listed(self.platform))),
             "title": row.name(*_listed(self.title)),
-            "date": row.date(self.date) if self.date else "",
+            "date": self._read_date(row),
             "tags": row.tags(*self.tags),
             "platform_difficulty": row.name(*_listed(self.difficulty)),
             "starter_code": row.optional(*_listed(self.starter_code)) or None,
@@ -100,6 +100,9 @@ class Columns:
             return self._read_tests(row, fields["platform"], fields["solutions"])
 
         return complete(build, decode)
+
+    def _read_date(self, row: Row) -> str:
+        return row.date(self.date) if self.date else ""
 
     def _read_solutions(self, row: Row) -> tuple[Solution, ...]:
         if callable(self.solutions):

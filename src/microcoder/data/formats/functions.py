@@ -157,7 +157,10 @@ def read_humaneval(row: Row) -> Candidate:
     solution = row.optional("canonical_solution")
     source = row.optional("test")
     code = prompt + (solution or _EMPTY_BODY)
-    limit = HUMANEVAL_SECONDS if row.is_judged else None
+    seconds = HUMANEVAL_SECONDS if row.is_judged else None
+    mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
+    # A row without a solution has no program, though its prompt is one.
+    programs = [prompt + solution] if solution.strip() else []
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -167,10 +170,10 @@ def read_humaneval(row: Row) -> Candidate:
             natural_language=language_code(row.optional("natural_language")),
             programming_language=name_language(row.optional("language")) or "python",
             platform_difficulty=row.name("meta_data.difficulty"),
-            time_limit_seconds=row.number("meta_data.time_limit.seconds") or limit,
-            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            time_limit_seconds=row.number("meta_data.time_limit.seconds") or seconds,
+            memory_limit_mib=mebibytes,
             starter_code=head_of(code, entry),
-            solutions=python_solutions([prompt + solution] if solution.strip() else []),
+            solutions=python_solutions(programs),
         )
 
     def decode() -> DecodedTests:
@@ -211,6 +214,8 @@ def read_mbpp(row: Row) -> Candidate:
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
+    seconds = MBPP_SECONDS if row.is_judged else None
+    mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -218,8 +223,8 @@ def read_mbpp(row: Row) -> Candidate:
             tests,
             title=f"Mbpp/{row.name('task_id').rpartition('/')[2]}",
             starter_code=head_of(code, entry),
-            time_limit_seconds=MBPP_SECONDS if row.is_judged else None,
-            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            time_limit_seconds=seconds,
+            memory_limit_mib=mebibytes,
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 

@@ -102,7 +102,8 @@ class _GeneratorsFile:
 
     def _read_group(self, data: object, group: str) -> None:
         """Add the recipes of the tests in a group: an object, or a list of objects."""
-        for item in data if isinstance(data, list) else [data]:
+        items = data if isinstance(data, list) else [data]
+        for item in items:
             if isinstance(item, Mapping):
                 for name, value in item.items():
                     self._read_entry(str(name or "test"), value, group)

@@ -122,6 +122,7 @@ def read_kattis(row: Row) -> Candidate:
     if not isinstance(limits, Mapping):
         limits = {}
     seconds = _read_seconds(limits, files)
+    multiplier = _read_multiplier(limits) if seconds is None else None
     return package.candidate(
         statement,
         url=setting_text(settings, "source_url"),
@@ -133,7 +134,7 @@ def read_kattis(row: Row) -> Candidate:
         kit=input_kits.read_kit(files),
         checker=checker,
         time_limit_seconds=seconds,
-        time_multiplier=_read_multiplier(limits) if seconds is None else None,
+        time_multiplier=multiplier,
         memory_limit_mib=round(read_amount(limits.get("memory")) or _DEFAULT_MEMORY_MIB),
     )
 

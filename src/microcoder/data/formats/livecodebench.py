@@ -44,6 +44,9 @@ def read_livecodebench(row: Row) -> Candidate:
     for group, decoded in tests_by_group.items():
         cases += decoded.tests
         groups += [group] * len(decoded.tests)
+    # The corpus takes no limits from a benchmark's harness.
+    seconds = TIME_LIMIT_SECONDS if row.is_judged else None
+    mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
     return row.candidate(
         row.statement("question_content"),
         url=make_url(platform, name),
@@ -51,11 +54,11 @@ def read_livecodebench(row: Row) -> Candidate:
         title=row.optional("question_title") or name,
         date=row.date("contest_date"),
         platform_difficulty=row.optional("difficulty"),
-        fn_name=names.pop() if names else None,
+        fn_name=next(iter(names), None),
         starter_code=row.optional("starter_code") or None,
         tests=tuple(cases),
-        time_limit_seconds=TIME_LIMIT_SECONDS if row.is_judged else None,
-        memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+        time_limit_seconds=seconds,
+        memory_limit_mib=mebibytes,
         groups=tuple(groups),
         solutions=_read_graded(row),
     )
@@ -97,10 +100,12 @@ def make_url(platform: str, name: str) -> str:
     Args:
         name: the problem's name on the platform, such as `1873_A` or `abc301_a`.
     """
-    if platform == "codeforces" and (match := _CODEFORCES.fullmatch(name)):
-        return f"https://codeforces.com/contest/{match[1]}/problem/{match[2]}"
-    if platform == "atcoder" and (match := _ATCODER.fullmatch(name)):
-        return f"https://atcoder.jp/contests/{match[1]}/tasks/{name}"
+    if platform == "codeforces":
+        match = _CODEFORCES.fullmatch(name)
+        return f"https://codeforces.com/contest/{match[1]}/problem/{match[2]}" if match else ""
+    if platform == "atcoder":
+        match = _ATCODER.fullmatch(name)
+        return f"https://atcoder.jp/contests/{match[1]}/tasks/{name}" if match else ""
     return ""
 
 

@@ -113,8 +113,9 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
         text = properties.get(name)
         if not isinstance(text, str) or not text.strip():
             continue
-        text = text.strip()
-        sections.append(f"\\section*{{{heading}}}\n\n{text}" if heading else text)
+        if heading:
+            sections.append(f"\\section*{{{heading}}}")
+        sections.append(text.strip())
     return "\n\n".join(sections), str(properties.get("name") or "")
 
 

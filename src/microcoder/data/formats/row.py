@@ -196,8 +196,10 @@ class Row:
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return an object, also one written as JSON or a Python literal; empty if missing."""
         if name not in self._objects:
-            decoded = self.decoded(name)
-            value = _typed({} if decoded is None else decoded, Mapping, name, "an object")
+            value = self.decoded(name)
+            if value is None:
+                value = {}
+            value = _typed(value, Mapping, name, "an object")
             # A Python literal can have other keys, which no field of ours has.
             if not all(isinstance(key, str) for key in value):
                 raise Malformed("wrong_type", f"{name} has keys that are not text")
@@ -211,7 +213,9 @@ class Row:
     def items(self, name: str) -> list[Any]:
         """Return a list, also one written as JSON or a Python literal; empty if it is missing."""
         value = self.decoded(name)
-        return _typed([] if value is None else value, list, name, "a list")
+        if value is None:
+            return []
+        return _typed(value, list, name, "a list")
 
     def rows(self, name: str) -> list[Row]:
         """Return a list of objects as rows; empty if it is missing."""

@@ -5,7 +5,7 @@ tests outside the constraints, problems with many answers, and wrong references:
 runs them.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from microcoder.data.formats import livecodebench
@@ -108,11 +108,16 @@ def _read_intellect(row: Row) -> object:
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         return tests
     try:
-        arguments = [read_lines(text) if isinstance(text, str) else text for text in inputs]
-        values = [read_literal(text) if isinstance(text, str) else text for text in outputs]
+        arguments = [_read_text(value, read_lines) for value in inputs]
+        values = [_read_text(value, read_literal) for value in outputs]
     except ValueError:
         return tests
     return {**tests, "inputs": arguments, "outputs": values}
+
+
+def _read_text(value: object, read: Callable[[str], object]) -> object:
+    """Return what a text holds; any other value is one already."""
+    return read(value) if isinstance(value, str) else value
 
 
 def _read_unit_tests(row: Row) -> object:

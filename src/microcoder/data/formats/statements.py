@@ -117,8 +117,9 @@ def find_order(candidate: Candidate) -> Checker | None:
     words = match["what"] or match["named"] or match["order"] or ""
     if match["order"] and "order of" in words:
         return Checker(type="unordered", lists="all")
-    is_inner = _PARTS.search(words) is not None
-    return Checker(type="unordered", lists="inner" if is_inner else "outermost")
+    if _PARTS.search(words):
+        return Checker(type="unordered", lists="inner")
+    return Checker(type="unordered", lists="outermost")
 
 
 def _returns_json(candidate: Candidate) -> bool:

@@ -103,11 +103,13 @@ def decode_tests(
         raise Malformed(
             "bad_tests", f"tests are {type(value).__name__}, neither an object nor a list"
         )
-    value = [_unfold(item) if isinstance(item, str) else item for item in value]
+    items = []
+    for item in value:
+        items.append(_unfold(item) if isinstance(item, str) else item)
     # Texts that are no JSON are assertions, one or more each.
-    if all(isinstance(item, str) for item in value):
-        return asserted_tests(value, fn_name=fn_name, code=code, is_judged=is_judged)
-    return _read_list(value, fn_name, platform, code)
+    if all(isinstance(item, str) for item in items):
+        return asserted_tests(items, fn_name=fn_name, code=code, is_judged=is_judged)
+    return _read_list(items, fn_name, platform, code)
 
 
 def _decode_object(

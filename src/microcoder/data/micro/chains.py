@@ -256,6 +256,11 @@ def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
     last = task.digits[-1]
     reference = task.render_program(last)
     end = "" if is_function else "\n"
+    fn_name = None
+    starter_code = None
+    if is_function:
+        fn_name = FUNCTION_NAME
+        starter_code = reference.split("\n")[0]
     tests = []
     for x in _INPUTS:
         expected = eval(ENDINGS[task.ending].format(x=x, n=last))
@@ -263,8 +268,8 @@ def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
     return Problem(
         id=identifier,
         statement=task.statement,
-        fn_name=FUNCTION_NAME if is_function else None,
-        starter_code=reference.split("\n")[0] if is_function else None,
+        fn_name=fn_name,
+        starter_code=starter_code,
         tests=tuple(tests),
         time_limit_seconds=TIME_LIMIT_SECONDS,
         memory_limit_mib=MEMORY_LIMIT_MIB,
@@ -331,7 +336,8 @@ def generate_chain_demonstrations(
         thorough: only demonstrations that think to the end and then give a program.
         styles: styles of the programs, drawn at random.
     """
-    generator = random.Random(f"microcoder chains {seed} {'thorough' if thorough else 'all'}")
+    selection = "thorough" if thorough else "all"
+    generator = random.Random(f"microcoder chains {seed} {selection}")
     kinds = THOROUGH if thorough else get_args(Thinking)
     weight_of = {**WEIGHTS, "trick": 0.0}
     if shares:

@@ -74,10 +74,11 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
 
 
 def _record(row: Row) -> dict[str, Any]:
+    reason = row.reason if isinstance(row, Rejection) else ""
     return {
         "id": row.id,
         "is_kept": isinstance(row, Candidate),
-        "reason": row.reason if isinstance(row, Rejection) else "",
+        "reason": reason,
         "record": row.model_dump_json(exclude_defaults=True),
     }
 

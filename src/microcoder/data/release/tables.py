@@ -128,9 +128,10 @@ class Tally:
                 self.certificates[origin["certificate"]] += 1
         if row["coin_chance"] > MOST_GUESSED:
             self.guessable.append(row["id"])
-        hidden = row["num_hidden_tests"]
+        num_hidden = row["num_hidden_tests"]
+        hidden = "10 or more" if num_hidden >= _MANY else str(num_hidden)
         style = "function call" if row["fn_name"] else "stdin and stdout"
-        self.counts["hidden tests"]["10 or more" if hidden >= _MANY else str(hidden)] += 1
+        self.counts["hidden tests"][hidden] += 1
         self.counts["licence"][row["licence"] or UNKNOWN] += 1
         self.counts["year"][row["date"][:4] or UNKNOWN] += 1
         self.counts["difficulty"][_describe_difficulty(row)] += 1
