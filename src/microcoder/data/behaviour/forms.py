@@ -81,7 +81,8 @@ def find_forms(candidate: Candidate) -> list[Form]:
         return []
     entry = _entry_of(candidate)
     # Linked lists and trees are no JSON values.
-    if entry and call is not None and any(kind != "json" for kind in call.parameters):
+    parameters = call.parameters if call is not None else ()
+    if entry and any(kind != "json" for kind in parameters):
         return []
     examples = _examples_of(candidate, is_call=bool(entry))
     if not examples:

@@ -213,10 +213,11 @@ def _describe_source(
         for _, shard in places:
             files.update(list_files(source, shard))
         sha256 = _digest_files(files)
+    # An address on the Hub; the path of what lies here says more of this machine.
+    url = named.path if source.revision else path.name
     return {
         "name": named.prefix,
-        # An address on the Hub; the path of what lies here says more of this machine.
-        "url": named.path if source.revision else path.name,
+        "url": url,
         "version": source.revision or _find_commit(path),
         "sha256": sha256,
         "license": source.licence,

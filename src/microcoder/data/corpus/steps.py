@@ -88,11 +88,14 @@ class _StepMaker:
         benchmarks: tuple[SourceSettings, ...],
     ) -> None:
         responses = config.difficulty.responses
+        if responses is not None:
+            # Steps run in processes that may have another working directory.
+            responses = responses.absolute()
         self._config = config
         self._resources = Resources(
             work=config.work_folder,
             benchmarks=benchmarks,
-            responses=responses.absolute() if responses else None,
+            responses=responses,
             judge=JudgeOptions(
                 workers=config.workers,
                 packages=config.packages,

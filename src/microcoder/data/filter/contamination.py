@@ -171,18 +171,22 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
     grams = []
     of_literals = []
     by_source = {}
+    titles = []
+    signatures = []
     for number, problem in enumerate(problems):
         problem_words = words(problem.statement)
         tokens.append(problem_words)
         grams.append(gram_hashes(problem_words, WORDS_IN_RUN))
         of_literals.append(literal_hashes(literals(problem.statement)))
         by_source.update(dict.fromkeys(source_keys(problem), number))
+        titles.append([title_key(problem.title)])
+        signatures.append([signature(problem)])
     boilerplate = _find_boilerplate(grams, ids)
     return ContaminationIndex(
         ids=ids,
         by_source=by_source,
-        by_title=_owners([title_key(problem.title)] for problem in problems),
-        by_signature=_owners([signature(problem)] for problem in problems),
+        by_title=_owners(titles),
+        by_signature=_owners(signatures),
         by_example=_owners(map(_example_digests, problems)),
         boilerplate=boilerplate,
         words=_Grams.build(grams, boilerplate),

@@ -100,11 +100,12 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
                     _flatten_power(high),
                 )
             )
+        digest = _digest_words(text) if len(text) >= _MIN_WORDS else ""
         fingerprint = Fingerprint(
             id=candidate.id,
             rank=_rank(candidate),
             sources=source_keys(candidate),
-            text=_digest_words(text) if len(text) >= _MIN_WORDS else "",
+            text=digest,
             signature=signature.tobytes(),
             bounds=tuple(bounds),
             answers=_answers(candidate),
@@ -287,12 +288,9 @@ class _GroupFacts(NamedTuple):
 
     @classmethod
     def of(cls, record: Fingerprint) -> _GroupFacts:
-        return cls(
-            sources=set(record.sources),
-            platforms={_platform_of(key) for key in record.sources},
-            bounds={bound.name: bound for bound in record.bounds},
-            answers=dict(record.answers),
-        )
+        bounds = {bound.name: bound for bound in record.bounds}
+        platforms = set(map(_platform_of, record.sources))
+        return cls(set(record.sources), platforms, bounds, dict(record.answers))
 
     def contradicts(self, other: _GroupFacts) -> bool:
         """Whether another group cannot hold the same problem.

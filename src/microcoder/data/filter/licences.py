@@ -149,7 +149,8 @@ def _name_of_one(text: str) -> str:
     # Looked for first: such words may follow the name of any licence.
     is_withheld = _WITHHELD.search(plain) is not None
     is_zero = _IS_ZERO.match(plain) is not None
-    if _IS_CC.match(plain) and not is_withheld and not is_zero:
+    is_licence = not is_withheld and not is_zero
+    if is_licence and _IS_CC.match(plain):
         return _name_of_creative_commons(plain) or unchanged
     if is_withheld or _RESTRICTED.search(plain):
         return unchanged

@@ -44,7 +44,14 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     if num_left:
         detail += f"; {num_left} tests called in another way"
     filled = {name: _first_filled(name, [kept, *others]) for name in _FILLED}
-    ids = [(other.id, *other.merged) for other in others]
+    # The best record's own come first, then those of the others by their ids.
+    tags = [kept.tags]
+    pass_rates = [kept.pass_rates]
+    merged_ids = [kept.merged]
+    for other in others:
+        tags.append(other.tags)
+        pass_rates.append(other.pass_rates)
+        merged_ids.append((other.id, *other.merged))
     return kept.change(
         "filter",
         STEP,
@@ -55,9 +62,9 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
         licence=strictest_licence(merged.licences),
         checker=merged.checker,
         solutions=tuple(merged.solutions),
-        tags=_union(kept.tags, *(other.tags for other in others)),
-        pass_rates=_union(kept.pass_rates, *(other.pass_rates for other in others)),
-        merged=_union(kept.merged, *ids),
+        tags=_union(tags),
+        pass_rates=_union(pass_rates),
+        merged=_union(merged_ids),
         **filled,
     )
 
@@ -140,7 +147,7 @@ def _first_filled(name: str, candidates: Sequence[Candidate]) -> object:
     return getattr(candidates[0], name)
 
 
-def _union(*sequences: Sequence[str]) -> tuple[str, ...]:
+def _union(sequences: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """Return all different values in order."""
     return tuple(dict.fromkeys(chain.from_iterable(sequences)))
 

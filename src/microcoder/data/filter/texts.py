@@ -112,7 +112,8 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
     values = []
     for token in tokens:
         # Not a number where it is none: no difference to it counts up.
-        values.append(float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan)
+        value = float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan
+        values.append(value)
     counts_up = np.diff(_runs(np.array(values), LITERALS_IN_RUN), axis=1) == 1
     # A run counts if half of its values differ, and no half of it counts up.
     is_varied = num_distinct * 2 >= LITERALS_IN_RUN
@@ -129,7 +130,8 @@ def telling_hashes(tokens: Sequence[str]) -> Hashes:
 
 def _is_uncommon(token: str) -> bool:
     """Whether a token is a word that says what a problem is about."""
-    return len(token) > 1 and token.isalpha() and token not in _COMMON_WORDS
+    is_word = len(token) > 1 and token.isalpha()
+    return is_word and token not in _COMMON_WORDS
 
 
 def gram_hashes(tokens: Sequence[str], length: int) -> Hashes:

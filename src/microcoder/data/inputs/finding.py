@@ -108,7 +108,8 @@ class _ItemFinder:
             rest += lines[line_number:]
         counter = self._find_count(nums_left)
         # A single line everywhere is rather a line of its own than a block of height 1.
-        if counter is not None and (max(nums_left) > 1 or min(nums_left) == 0):
+        is_block = max(nums_left) > 1 or min(nums_left) == 0
+        if counter is not None and is_block:
             self._add_block(rest, _Height(counter, 0))
             return True
         # Such a number need not be exact, so it stays a value that must fit.
@@ -125,9 +126,9 @@ class _ItemFinder:
         """Add the items of one line, which every input has."""
         widths = [len(tokens) for tokens in lines]
         counter = self._find_count(widths)
-        is_varying = len(set(widths)) > 1
         # A list of one token everywhere is rather a value.
-        if counter is not None and (is_varying or widths[0] > 1 or self._merges):
+        is_long = len(set(widths)) > 1 or widths[0] > 1
+        if counter is not None and (is_long or self._merges):
             self._mark_as_count(counter)
             self.items.append(Item("list"))
         elif self._is_list(lines, widths):
@@ -202,8 +203,9 @@ class _ItemFinder:
             height_item = -1
         # A token a line.
         is_column = all(len(row) == 1 for row in rows)
+        form: ItemForm = "column" if is_column else "rows"
         block = Item(
-            "column" if is_column else "rows",
+            form,
             has_own_lengths=not is_column and _have_own_lengths(rows),
             height_item=height_item,
             num_lines_less=height.num_lines_less,

@@ -63,7 +63,10 @@ class Layout:
         remaining = iter(values)
         filled: list[Any] = []
         for item in self.items:
-            filled.append(None if item.form == "count" else next(remaining))
+            if item.form == "count":
+                filled.append(None)
+            else:
+                filled.append(next(remaining))
         # Only now: a count stands before what it counts.
         for place, item in enumerate(self.items):
             if item.form == "count":
@@ -224,7 +227,10 @@ def _as_digits(read: Read) -> Read:
         with_digits = []
         for value in row:
             # Not `isinstance`: a bool has no digits.
-            with_digits.append(str(value) if type(value) is int else value)
+            if type(value) is int:
+                with_digits.append(str(value))
+            else:
+                with_digits.append(value)
         rows.append(tuple(with_digits))
     return replace(read, values=tuple(rows))
 
@@ -238,7 +244,10 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
     for column in zip(*rows, strict=True):
         num_texts = sum(isinstance(value, str) for value in column)
         is_mixed = 0 < num_texts < len(column)
-        columns.append(_integers_as_texts(column) if is_mixed else column)
+        if is_mixed:
+            columns.append(_integers_as_texts(column))
+        else:
+            columns.append(column)
     if not columns:
         return tuple(rows)
     return tuple(zip(*columns, strict=True))
@@ -247,7 +256,10 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
 def _integers_as_texts(values: Sequence[Any]) -> list[Any]:
     converted = []
     for value in values:
-        converted.append(str(value) if isinstance(value, int) else value)
+        if isinstance(value, int):
+            converted.append(str(value))
+        else:
+            converted.append(value)
     return converted
 
 
@@ -296,7 +308,9 @@ def _cut_evenly(
     num_parts: int,
 ) -> list[list[str]] | None:
     """Cut lines into parts of equal length; None if there are none or that is impossible."""
-    if num_parts < 1 or not lines or len(lines) % num_parts:
+    if num_parts < 1 or not lines:
+        return None
+    if len(lines) % num_parts:
         return None
     length = len(lines) // num_parts
     parts = []

@@ -132,7 +132,8 @@ def infer_shape(
         item = infer_shape(items, is_open=is_open) if items else None
         # Facts of the lists themselves; those of their items are in the shape of these.
         facts = _facts_of(values)
-        if may_repeat and item is not None and item.kind != "list":
+        has_plain_items = item is not None and item.kind != "list"
+        if may_repeat and has_plain_items:
             facts.discard("distinct")
         return Shape(
             kind,
@@ -341,7 +342,7 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
 
     From a single input only equal lengths are inferred.
     """
-    positions = [name for name in numbers[0] if all(name in others for others in numbers)]
+    positions = _common_positions(numbers)
     sizes = [name for name in positions if not name.endswith("[]")]
     for left, right in itertools.permutations(sizes, 2):
         relation = _relate_sizes(left, right, numbers)
@@ -351,6 +352,15 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
         for position in positions:
             if position.endswith("[]"):
                 yield from _bound_items(position, sizes, numbers)
+
+
+def _common_positions(numbers: Sequence[Numbers]) -> list[str]:
+    """Return the positions that all inputs have: of two kinds of value only one has a number."""
+    common = []
+    for position in numbers[0]:
+        if all(position in by_position for by_position in numbers):
+            common.append(position)
+    return common
 
 
 def _relate_sizes(
@@ -365,13 +375,15 @@ def _relate_sizes(
         gaps.add(by_position[left][0] - by_position[right][0])
     is_length = left.endswith("#")
     is_other_length = right.endswith("#")
-    if gaps == {0} and (len(numbers) > 1 or (is_length and is_other_length)):
+    are_lengths = is_length and is_other_length
+    if gaps == {0} and (are_lengths or len(numbers) > 1):
         return Relation(left, "==", right)
     # From one input everything could be concluded.
     if len(numbers) == 1:
         return None
     largest = max(gaps)
-    if len(gaps) == 1 and abs(largest) == 1 and is_length != is_other_length:
+    is_one_apart = len(gaps) == 1 and abs(largest) == 1
+    if is_one_apart and is_length != is_other_length:
         # As many edges as a tree has.
         return Relation(left, "==", right, largest)
     if largest < 0:

@@ -425,8 +425,10 @@ def _reseed(program: Program) -> Program:
     Unchanged if it draws none.
     """
     code = program.code or ""
-    # Nothing may stand before an import from `__future__`.
-    if program.language != "python" or "random" not in code or "__future__" in code:
+    if program.language != "python" or "random" not in code:
+        return program
+    # Nothing may stand before such an import.
+    if "__future__" in code:
         return program
     seeded = f"import random as _random; _random.seed({_SEED})\n{code}"
     return Program(seeded, program.language)

@@ -253,7 +253,10 @@ def mutate_known(
             seed=seed,
             constants=schema.constants,
         )
-        if values is None or (must_differ and _repeats_more(values, parent.values)):
+        is_usable = values is not None and not (
+            must_differ and _repeats_more(values, parent.values)
+        )
+        if not is_usable:
             dropped["not met the model of inputs"] += 1
             continue
         text = schema.write(values)

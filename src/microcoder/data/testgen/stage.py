@@ -51,7 +51,8 @@ def generate(
     """
     # Nothing is started for a problem that has enough tests.
     is_enough = _has_enough(candidate, settings)
-    is_complete = bool(candidate.tests) and is_enough and not _lacks_large(candidate)
+    has_tests = bool(candidate.tests) and is_enough
+    is_complete = has_tests and not _lacks_large(candidate)
     if settings.mode == "off" or is_complete:
         return candidate
     references = find_references(candidate)
@@ -62,7 +63,7 @@ def generate(
     answering.references = passing_references(answering)
     if not answering.references:
         return _without_tests(candidate, "no accepted program passes the known tests")
-    only_large = bool(candidate.tests) and is_enough
+    only_large = has_tests
     inputs = _InputSearch(
         answering,
         settings,
@@ -178,7 +179,9 @@ class _InputSearch:
         if self._lacks_inputs():
             self._add(self._mutate(validators), validators)
         # What a model's generators make is only kept where validators check it.
-        if self._lacks_inputs() and validators is not None and self._endpoint is not None:
+        if validators is None or self._endpoint is None:
+            return list(self._found.values())
+        if self._lacks_inputs():
             made = ask_for_inputs(
                 self._endpoint,
                 self._judge,

@@ -120,7 +120,8 @@ def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
     refused = [trial for trial in failing if trial.outcome is Outcome.WRONG_ANSWER]
     some_pass = len(failing) < len(accepted)
     are_few = len(failing) <= _CRASHING_SHARE * len(accepted)
-    if not refused and are_few and some_pass:
+    is_tolerable = are_few and some_pass
+    if is_tolerable and not refused:
         return None
     first = (refused or failing)[0]
     shares = f"{len(failing)} of {len(accepted)} accepted programs fail"
@@ -195,10 +196,11 @@ def _costs_of(
     for number, test in enumerate(candidate.tests):
         # A program that failed was not timed on every test.
         seconds = [times[number] for times in timed if number < len(times)]
+        group = candidate.groups[number] if candidate.groups else ""
         cost = Cost(
             num_bytes=_count_bytes(test),
             seconds=max(seconds, default=0.0),
-            group=candidate.groups[number] if candidate.groups else "",
+            group=group,
         )
         costs.append(cost)
     return costs
