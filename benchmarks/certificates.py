@@ -19,11 +19,14 @@ from pathlib import Path
 
 import contests
 
-from microcoder.data.clean.stage import find_shown, process
+from microcoder.data.clean.samples import find_shown
+from microcoder.data.clean.stage import process
 from microcoder.data.formats.candidates import Candidate, InputKit, Solution
-from microcoder.data.testgen.answers import GenerateSettings, Judges
-from microcoder.data.testgen.makers import read_validators
-from microcoder.data.testgen.stage import find_references, generate
+from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.programs import find_references
+from microcoder.data.testgen.settings import GenerateSettings
+from microcoder.data.testgen.stage import generate
+from microcoder.data.testgen.validators import read_validators
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Outcome, Program, TestCase

@@ -27,8 +27,13 @@ from typing import Any
 
 from figures import read_cpu_seconds
 
-from microcoder.data.corpus.steps import DuplicateBarrier, SourceSettings, collect_step, list_inputs
-from microcoder.data.pipeline.engine import BarrierStep, MapStep, Row, Runner, Work, run_steps
+from microcoder.data.corpus.barriers import DuplicateBarrier
+from microcoder.data.corpus.inputs import list_inputs
+from microcoder.data.corpus.settings import SourceSettings
+from microcoder.data.corpus.steps import collect_step
+from microcoder.data.pipeline.engine import run_steps
+from microcoder.data.pipeline.runner import Runner
+from microcoder.data.pipeline.steps import BarrierStep, MapStep, Row, Work
 from microcoder.judge.core.config import Config
 
 DATATROVE_RUN = """

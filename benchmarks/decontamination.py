@@ -21,12 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.data.clean.sections import normalise
-from microcoder.data.filter.contamination import (
-    ContaminationIndex,
-    build_index,
-    find_hits,
-    source_keys,
-)
+from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
+from microcoder.data.filter.keys import source_keys
 from microcoder.data.formats.candidates import Candidate
 
 ROOT = Path(__file__).resolve().parents[1]

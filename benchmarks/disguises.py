@@ -19,7 +19,8 @@ from typing import Any
 from figures import DATA, ROOT
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.filter.contamination import Hit, build_index, find_hits
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge import Judge

@@ -24,7 +24,7 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from microcoder.cli import build_app
-from microcoder.data.corpus.steps import BuildConfig
+from microcoder.data.corpus.settings import BuildConfig
 from microcoder.data.formats.rows import FORMATS
 from microcoder.eval import EvalConfig, report
 from microcoder.judge.core.config import list_keys

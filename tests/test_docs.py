@@ -18,7 +18,7 @@ from pydantic import BaseModel
 
 from microcoder import Problem
 from microcoder.cli import build_app
-from microcoder.data.corpus.steps import BuildConfig
+from microcoder.data.corpus.settings import BuildConfig
 from microcoder.eval import EvalConfig
 from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language

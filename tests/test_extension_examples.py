@@ -13,7 +13,7 @@ from pydantic import TypeAdapter
 
 from microcoder import read_problem
 from microcoder.data.benchmarks import AnyBenchmark
-from microcoder.data.corpus.steps import BuildConfig
+from microcoder.data.corpus.settings import BuildConfig
 from microcoder.data.filter.contamination import build_index, find_hits
 from microcoder.data.formats.rows import load_format
 from microcoder.data.sources import list_shards, open_source, read_shard

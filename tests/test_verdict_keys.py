@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from microcoder.data.verify.execution import verdict_key
+from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
 from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
 from microcoder.judge.fleet.http import write_request

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders
-from microcoder.data.formats.packages import Package, language_code, read_amount, say
+from microcoder.data.formats.packages import Package, language_code, read_amount, setting_text
 from microcoder.data.formats.row import Row
 
 STATEMENTS = (r"(?:statement|testo)/(?P<language>\w+)\.(?:md|tex|html?)",)
@@ -41,12 +41,12 @@ def cms(row: Row) -> Candidate:
         if name.startswith(("sol/", "solutions/")):
             solutions.append((name, read_verdict(name)))
     package.read_solutions(solutions, left_out="with no verdict in their name")
-    task_type = say(settings, "task_type")
+    task_type = setting_text(settings, "task_type")
     if settings.get("output_only") or task_type in ("Communication", "TwoSteps"):
         package.flag("interactive")
     if any(name.startswith(("sol/grader.", "sol/stub.")) for name in package.paths):
         package.flag("needs_files")
-    if say(settings, "infile") or say(settings, "outfile"):
+    if setting_text(settings, "infile") or setting_text(settings, "outfile"):
         package.flag("file_io")
     # A checker of CMS prints a share of the points, which is no verdict.
     if any(CHECKER.match(name) for name in package.paths):
@@ -54,7 +54,7 @@ def cms(row: Row) -> Candidate:
     return package.candidate(
         files[path],
         platform="cms",
-        title=say(settings, "title") or say(settings, "name") or row.name("name"),
+        title=setting_text(settings, "title") or setting_text(settings, "name") or row.name("name"),
         natural_language=language_code(path.rpartition("/")[2].partition(".")[0]),
         time_limit_seconds=read_amount(settings.get("time_limit")),
         memory_limit_mib=round(read_amount(settings.get("memory_limit")) or 0) or None,

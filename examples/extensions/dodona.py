@@ -12,8 +12,9 @@ from typing import Any
 from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.format import Folders
 from microcoder.data.formats.packages import Package
-from microcoder.data.formats.row import Malformed, Row, read_yaml
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.tests import asserted_tests
+from microcoder.data.formats.values import read_yaml
 from microcoder.judge.core.types import TestCase
 
 STATEMENTS = (

@@ -12,8 +12,10 @@ import re
 from microcoder.data.formats.assertions import read_assertions, read_parameters
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
 from microcoder.data.formats.format import Folders
-from microcoder.data.formats.row import Malformed, Row, parse_python
-from microcoder.data.formats.tests import head_of, infer_call_of, language_of
+from microcoder.data.formats.programs import head_of, language_of
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import infer_call_of
+from microcoder.data.formats.values import parse_python
 from microcoder.judge.core.types import TestCase
 
 HEADING = re.compile(r"^# \[(?:\w+\. )?(.+?)\]\((\S+?)\)", re.MULTILINE)

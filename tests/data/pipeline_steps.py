@@ -15,7 +15,7 @@ from typing import Any
 from pydantic import Field
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.pipeline.engine import Barrier, BarrierStep, InputShard, MapStep, Row
+from microcoder.data.pipeline.steps import Barrier, BarrierStep, InputShard, MapStep, Row
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
 

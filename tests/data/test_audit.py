@@ -8,8 +8,8 @@ import pytest
 
 from microcoder.cli import main
 from microcoder.data.corpus.build import audit
-from microcoder.data.corpus.steps import BuildConfig, SourceSettings
-from microcoder.data.testgen.answers import GenerateSettings
+from microcoder.data.corpus.settings import BuildConfig, SourceSettings
+from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.judge.core.errors import DataError
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"

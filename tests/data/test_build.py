@@ -25,16 +25,14 @@ import pytest
 from microcoder.cli import main
 from microcoder.data import Candidate, Rejection, read_problems, rowfiles
 from microcoder.data.corpus.build import plan_build, run_build
-from microcoder.data.corpus.steps import (
-    BuildConfig,
-    Resources,
-    SourceSettings,
-    collect_step,
-    open_process,
+from microcoder.data.corpus.inputs import (
     open_settings,
     read_benchmark_problems,
     unpack_sources,
 )
+from microcoder.data.corpus.settings import BuildConfig, SourceSettings
+from microcoder.data.corpus.steps import collect_step
+from microcoder.data.corpus.work import Resources, open_process
 from microcoder.data.formats.candidates import REASONS
 from microcoder.data.formats.row import REASONS as row_reasons
 from microcoder.data.formats.rows import FORMATS

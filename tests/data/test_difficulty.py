@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from microcoder.data import Candidate, Difficulty
 from microcoder.data.completions import BadReply, Endpoint, EndpointSettings
-from microcoder.data.corpus.steps import DifficultySettings, SelectionBarrier
+from microcoder.data.corpus.barriers import SelectionBarrier
+from microcoder.data.corpus.settings import DifficultySettings
 from microcoder.data.difficulty import (
     DIMENSIONS,
     Scores,
@@ -23,7 +24,7 @@ from microcoder.data.difficulty import (
     select,
     with_pass_rate,
 )
-from microcoder.data.verify.execution import evaluator_version
+from microcoder.data.verify.store import evaluator_version
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import ConfigError, DataError
 from tests.data.clean.local_endpoint import endpoint_of

@@ -6,15 +6,10 @@ from typing import Any
 
 import pytest
 
-from microcoder.data.pipeline.engine import (
-    KeptRows,
-    Part,
-    Runner,
-    Step,
-    StepCounts,
-    read_rejected,
-    run_steps,
-)
+from microcoder.data.pipeline.engine import StepCounts, run_steps
+from microcoder.data.pipeline.parts import KeptRows, Part, read_rejected
+from microcoder.data.pipeline.runner import Runner
+from microcoder.data.pipeline.steps import Step
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from tests.data import pipeline_steps as steps
 

@@ -9,8 +9,9 @@ import yaml
 
 from microcoder.data import Candidate, Rejection, Solution, read_problems
 from microcoder.data.release import export, read_released, write_tables
-from microcoder.data.release.tables import MARKER, write_card
-from microcoder.data.verify.evidence import guess_chances
+from microcoder.data.release.card import write_card
+from microcoder.data.sources import MARKER
+from microcoder.data.verify.rates import guess_chances
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Checker, TestCase
 

@@ -12,7 +12,7 @@ from microcoder.data import Candidate
 from microcoder.data.completions import Endpoint
 from microcoder.data.corpus.build import plan_build, run_build
 from microcoder.data.corpus.same_task import NUM_NEAREST, find_same_task, index_tasks
-from microcoder.data.corpus.steps import BuildConfig
+from microcoder.data.corpus.settings import BuildConfig
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from tests.data.clean.local_endpoint import endpoint_of

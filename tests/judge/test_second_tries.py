@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 import pytest
 from pydantic import TypeAdapter
 
-from microcoder.data.verify.execution import VerdictStore
+from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict

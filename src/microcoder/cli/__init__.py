@@ -64,7 +64,7 @@ _FUNCTIONS = {
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
     "eval": "microcoder.eval.config:EvalConfig",
-    "data build": "microcoder.data.corpus.steps:BuildConfig",
+    "data build": "microcoder.data.corpus.settings:BuildConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
 

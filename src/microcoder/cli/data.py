@@ -31,7 +31,7 @@ from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
     from microcoder.data.corpus.build import BuildPlan, Built
-    from microcoder.data.corpus.steps import BuildConfig, SourceSettings
+    from microcoder.data.corpus.settings import BuildConfig, SourceSettings
 
 
 def audit(
@@ -94,8 +94,8 @@ def audit(
 
     require_data()
     from microcoder.data.corpus.build import audit as audit_source
-    from microcoder.data.corpus.steps import BuildConfig
-    from microcoder.data.testgen.answers import GenerateSettings
+    from microcoder.data.corpus.settings import BuildConfig
+    from microcoder.data.testgen.settings import GenerateSettings
 
     if not source:
         _list_formats()
@@ -152,7 +152,7 @@ def _find_source(build: BuildConfig, name: str, recipe: Path) -> SourceSettings:
 
 def _read_source(path: str, form: str, inside: str, columns: str) -> SourceSettings:
     """Return the source that the command line describes."""
-    from microcoder.data.corpus.steps import SourceSettings
+    from microcoder.data.corpus.settings import SourceSettings
 
     if not form:
         raise ConfigError("--format is missing; `microcoder data audit` alone lists what it may be")
@@ -161,7 +161,7 @@ def _read_source(path: str, form: str, inside: str, columns: str) -> SourceSetti
 
 
 def _read_benchmark(text: str) -> SourceSettings:
-    from microcoder.data.corpus.steps import SourceSettings
+    from microcoder.data.corpus.settings import SourceSettings
 
     form, mark, path = text.partition("=")
     if not mark or not form or not path:
@@ -214,7 +214,7 @@ def build(
         raise ConfigError("no config; type: microcoder data build -c recipes/data/NAME.toml")
     # Pulls in what reads and compares data, which `--help` does without.
     from microcoder.data.corpus.build import plan_build, run_build
-    from microcoder.data.corpus.steps import BuildConfig
+    from microcoder.data.corpus.settings import BuildConfig
 
     resolved = load_config(BuildConfig, config, parse_overrides(overrides))
     if resolved.runner == "ray" and find_spec("ray") is None:
@@ -402,7 +402,7 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
         Make it private.
     """
     require_data()
-    from microcoder.data.release.tables import push as upload
+    from microcoder.data.release.publishing import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
     print(f"{done.num_problems} problems pushed to {done.address}")
@@ -416,6 +416,6 @@ def require_data() -> None:
     missing = [name for name in ("pyarrow", "ftfy", "py3langid") if find_spec(name) is None]
     if missing:
         raise ConfigError(f"data needs {', '.join(missing)}; type: {how_to_install('data')}")
-    from microcoder.data.clean.cleaning import find_pandoc
+    from microcoder.data.clean.tex import find_pandoc
 
     find_pandoc()

@@ -1,4 +1,7 @@
-"""A model behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted ones. Needs httpx."""
+"""A model behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted ones.
+
+Needs httpx.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,18 @@ if TYPE_CHECKING:
     import httpx
 
 _RETRIED_STATUS = frozenset((408, 409, 429, *range(500, 600)))
-_FIRST_WAIT_SECONDS, _LONGEST_WAIT_SECONDS = 1.0, 60.0
+"""Answers after which a request may succeed: a timeout, a limit of rate, a server's fault."""
+_FIRST_WAIT_SECONDS = 1.0
+"""Wait before the first retry; it doubles from one to the next."""
+_LONGEST_WAIT_SECONDS = 60.0
+"""Longest wait before a retry, also where the server names a longer one."""
 _MAX_SHOWN = 300
+"""Characters of a server's answer that a message shows."""
+_THINKING_KEYS = ("reasoning_content", "reasoning")
+"""Where a message has the model's thinking.
+
+vLLM, SGLang and DeepSeek wrote the first; OpenRouter, Ollama and later versions of vLLM the second.
+"""
 
 
 class EndpointConfig(Config):
@@ -38,14 +51,15 @@ class EndpointConfig(Config):
     timeout_seconds: float = Field(default=600.0, gt=0)
     """Timeout of a request."""
     max_retries: int = Field(default=5, ge=0)
-    """Retries after a lost connection, a timeout, or status 408, 409, 429 or 5xx; waits double from a second to a
-    minute, unless the server names a delay."""
+    """Retries after a lost connection, a timeout, or status 408, 409, 429 or 5xx; waits double from
+    a second to a minute, unless the server names a delay."""
     concurrency: int = Field(default=16, ge=1, le=1024)
     """Parallel requests."""
 
 
 class EndpointSettings(EndpointConfig):
-    """How to reach a model that answers questions about rows in JSON, and how long its replies may be."""
+    """How to reach a model that answers questions about rows in JSON, and how long its replies may
+    be."""
 
     max_tokens: int = Field(default=8192, ge=1)
 
@@ -58,15 +72,24 @@ class Completion:
     is_truncated: bool
     """Whether generation stopped at the length limit."""
     num_tokens: int | None
-    """Number of generated tokens, an end-of-sequence token included; None if the server does not report it."""
+    """Number of generated tokens, an end-of-sequence token included.
+
+    None if the server does not report it.
+    """
     thinking: str = ""
     """The model's thinking, if the server returns it apart from the text; otherwise empty."""
 
     @property
     def whole(self) -> str:
-        """Thinking and text in one, `<think>...</think>` first, as servers that do not separate them return them."""
+        """Thinking and text in one, `<think>...</think>` first.
+
+        Servers that do not separate them return them so.
+        """
+        if not self.thinking:
+            return self.text
+        # Without a text the thinking was cut off: it has no end.
         end = "\n</think>\n\n" if self.text else ""
-        return f"<think>\n{self.thinking}{end}{self.text}" if self.thinking else self.text
+        return f"<think>\n{self.thinking}{end}{self.text}"
 
 
 class BadReply(ValueError):
@@ -98,15 +121,17 @@ class Endpoint:
             httpx.URL(self._url)
         except httpx.InvalidURL as fault:
             raise ConfigError(
-                f"{self.settings.base_url!r} is not an address ({fault}); write one such as http://localhost:8000/v1"
+                f"{self.settings.base_url!r} is not an address ({fault}); "
+                "write one such as http://localhost:8000/v1"
             ) from None
+        headers = {"User-Agent": "microcoder"}
         key = os.environ.get(self.settings.api_key_env)
+        if key:
+            headers["Authorization"] = f"Bearer {key}"
         return httpx.Client(
-            headers={
-                "User-Agent": "microcoder",
-                **({"Authorization": f"Bearer {key}"} if key else {}),
-            },
+            headers=headers,
             timeout=self.settings.timeout_seconds,
+            # The callers bound their requests by `concurrency`.
             limits=httpx.Limits(max_connections=None),
         )
 
@@ -138,26 +163,25 @@ class Endpoint:
                 failure = f"status {reply.status_code}: {_shorten(reply.text)}"
                 if reply.status_code not in _RETRIED_STATUS:
                     raise ConfigError(
-                        f"{self._url} answered {failure}; check the address (it ends in /v1 for most servers), the "
-                        f"name of the model and the sampling options, and set the key in {self.settings.api_key_env}"
+                        f"{self._url} answered {failure}; check the address "
+                        "(it ends in /v1 for most servers), the name of the model and the sampling "
+                        f"options, and set the key in {self.settings.api_key_env}"
                     )
-                with suppress(ValueError):
-                    stated_seconds = min(
-                        max(float(reply.headers.get("Retry-After", "")), 0.0), _LONGEST_WAIT_SECONDS
-                    )
+                stated_seconds = _read_delay(reply)
             delay_seconds = wait_seconds if stated_seconds is None else stated_seconds
+            # Not `sleep`: `close` ends the wait.
             if attempt > self.settings.max_retries or self._closed.wait(delay_seconds):
                 break
             wait_seconds = min(2 * wait_seconds, _LONGEST_WAIT_SECONDS)
         raise ConfigError(
-            f"{self._url} failed {attempt} times, last: {failure}; check that it is up and type the same command again "
-            "to resume"
+            f"{self._url} failed {attempt} times, last: {failure}; "
+            "check that it is up and type the same command again to resume"
         )
 
     def ask_again(
         self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
     ) -> Asked | None:
-        """Return the first reply, trying these seeds in turn, that parses as `kind`; None if none does."""
+        """Return the first reply, of these seeds in turn, that parses as `kind`; else None."""
         for seed in seeds:
             with suppress(BadReply):
                 return self.ask(text, kind, seed=seed, temperature=temperature)
@@ -166,20 +190,24 @@ class Endpoint:
     def ask(
         self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0
     ) -> Asked:
-        """Return the model's reply to a prompt, parsed as `kind`; BadReply if it does not fit, else as `complete`."""
+        """Return the model's reply to a prompt, parsed as `kind`.
+
+        Raises:
+            BadReply: it does not fit.
+            ConfigError: there is no reply (see `complete`).
+        """
         settings = self.settings
         if not isinstance(settings, EndpointSettings):
             raise TypeError("ask needs EndpointSettings: how many tokens")
-        messages, schema = [{"role": "user", "content": text}], kind.model_json_schema()
+        messages = [{"role": "user", "content": text}]
+        schema = kind.model_json_schema()
         # All that decides a reply; where the model is reached is not among it.
         asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
-        key = hashlib.sha256(
-            json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
-        ).hexdigest()
-        path = self._cache / key[:2] / f"{key}.json" if self._cache else None
+        encoded = json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
+        path = self._find_cached(hashlib.sha256(encoded).hexdigest())
         if path and path.exists():
             return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], kind)
-        reply = self.complete(
+        completion = self.complete(
             {
                 "model": settings.model,
                 "messages": messages,
@@ -191,41 +219,78 @@ class Endpoint:
                     "json_schema": {"name": "reply", "schema": schema, "strict": True},
                 },
             }
-        ).text
+        )
         if path:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-            partial.write_text(
-                json.dumps({"model": settings.model, "reply": reply}), encoding="utf-8"
-            )
-            partial.replace(path)
-        return _read_object(reply, kind)
+            _store(path, {"model": settings.model, "reply": completion.text})
+        return _read_object(completion.text, kind)
+
+    def _find_cached(self, key: str) -> Path | None:
+        """Return the path of a cached reply, there or not; None without a cache."""
+        if self._cache is None:
+            return None
+        # Folders by two digits: a build asks a hundred thousand times.
+        return self._cache / key[:2] / f"{key}.json"
 
     def _read(self, reply: httpx.Response) -> Completion:
+        """Return the completion in a server's reply; ConfigError if it is something else."""
         try:
             answer = reply.json()
-            # Some servers send no choice where the content was filtered: an empty answer, not a broken server.
+            # Some servers send no choice where the content was filtered: an empty answer, not a
+            # broken server.
             choice = (answer["choices"] or [{"message": {}}])[0]
-            message, reason = choice["message"], choice.get("finish_reason")
+            message = choice["message"]
+            reason = choice.get("finish_reason")
             text = message.get("content") or ""
-            # vLLM, SGLang and DeepSeek wrote the first; OpenRouter, Ollama and later versions of vLLM the second.
-            found = (message.get(key) for key in ("reasoning_content", "reasoning"))
-            thinking = next((one for one in found if one and isinstance(one, str)), "")
+            thinking = _find_thinking(message)
             num_tokens = (answer.get("usage") or {}).get("completion_tokens")
             if not isinstance(text, str):
                 raise TypeError(f"content is {type(text).__name__}")
         except (ValueError, KeyError, IndexError, TypeError, AttributeError) as error:
             raise ConfigError(
-                f"{self._url} answered something else than a chat completion ({type(error).__name__}: {error}): "
-                f"{_shorten(reply.text)}; check the address (it ends in /v1 for most servers)"
+                f"{self._url} answered something else than a chat completion "
+                f"({type(error).__name__}: {error}): {_shorten(reply.text)}; "
+                "check the address (it ends in /v1 for most servers)"
             ) from None
-        # Half of a surrogate pair, which JSON can hold and no file can.
-        text, thinking = (
-            one.encode("utf-8", "replace").decode("utf-8") for one in (text, thinking)
-        )
+        if not isinstance(num_tokens, int):
+            num_tokens = None
         return Completion(
-            text, reason == "length", num_tokens if isinstance(num_tokens, int) else None, thinking
+            text=_without_surrogates(text),
+            is_truncated=reason == "length",
+            num_tokens=num_tokens,
+            thinking=_without_surrogates(thinking),
         )
+
+
+def _read_delay(reply: httpx.Response) -> float | None:
+    """Return the seconds after which a server wants to be asked again; None if it does not say."""
+    try:
+        seconds = float(reply.headers.get("Retry-After", ""))
+    except ValueError:
+        # Some write a date; the usual wait will do.
+        return None
+    return min(max(seconds, 0.0), _LONGEST_WAIT_SECONDS)
+
+
+def _find_thinking(message: Mapping[str, Any]) -> str:
+    """Return the model's thinking where a message has it apart; else empty."""
+    for key in _THINKING_KEYS:
+        thinking = message.get(key)
+        if thinking and isinstance(thinking, str):
+            return thinking
+    return ""
+
+
+def _without_surrogates(text: str) -> str:
+    """Return a text without halves of surrogate pairs, which JSON can hold and no file can."""
+    return text.encode("utf-8", "replace").decode("utf-8")
+
+
+def _store(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a file by an atomic rename; several threads may write the same."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+    partial.write_text(json.dumps(content), encoding="utf-8")
+    partial.replace(path)
 
 
 def _shorten(text: str) -> str:
@@ -233,10 +298,14 @@ def _shorten(text: str) -> str:
 
 
 def _read_object(text: str, kind: type[Asked]) -> Asked:
-    """Return the JSON object from a text's first brace to its last as `kind`; BadReply if it does not fit."""
+    """Return the JSON object from a text's first brace to its last, as `kind`.
+
+    Raises:
+        BadReply: it does not fit.
+    """
+    # Models write before and after what they were asked for.
+    json_text = text[text.find("{") : text.rfind("}") + 1]
     try:
-        return kind.model_validate_json(
-            text[text.find("{") : text.rfind("}") + 1], strict=True, extra="ignore"
-        )
+        return kind.model_validate_json(json_text, strict=True, extra="ignore")
     except ValidationError as error:
         raise BadReply(f"the reply is not what was asked for: {error}") from None

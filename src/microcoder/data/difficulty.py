@@ -1,4 +1,6 @@
-"""Difficulty of problems, and selection by it: a model's scores, or pass rates. See docs/dataset.md.
+"""Difficulty of problems, and selection by it: a model's scores, or pass rates.
+
+See docs/dataset.md.
 
 A model scores five dimensions, several times each. The paper's companion on data (arXiv 2603.07779,
 which we know second-hand) names two of them, Algorithmic Thinking and Implementation, and where it
@@ -7,11 +9,13 @@ prompt are our choice. It gives two boundaries, 2.5 and 2.75, and what came of t
 fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, those below
 2.5 and the easiest first, is our reading of it: nothing here hangs on the other boundary.
 
-A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published with the problem.
+A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published
+with the problem.
 """
 
 import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -28,7 +32,10 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Record
 
-LOWEST, HIGHEST = 1, 5
+LOWEST = 1
+"""Score of the easiest problems."""
+HIGHEST = 5
+"""Score of the hardest problems."""
 TIMES = 3
 """How often the model scores each problem; the number of arXiv 2603.07779."""
 _ATTEMPTS = 3
@@ -36,35 +43,45 @@ _ATTEMPTS = 3
 _TEMPERATURE = 0.7
 """Sampling temperature of scores: above 0, so that three scores of a problem tell more than one."""
 _MOST_CHARACTERS = 20_000
+"""Characters of a statement that the model is shown."""
+_DIGEST_CHARACTERS = 12
+"""Hexadecimal digits of the prompt's digest."""
 DIMENSIONS: Mapping[str, tuple[float, str]] = {
     "algorithmic_thinking": (
         0.35,
         "How far is the idea of the solution from what the statement says? "
-        "1: do what it says; 3: a standard algorithm; 5: several ideas that must be found and combined.",
+        "1: do what it says; 3: a standard algorithm; "
+        "5: several ideas that must be found and combined.",
     ),
     "implementation": (
         0.25,
         "How long and how branched is a correct program? "
-        "1: a few lines; 3: some functions or a data structure; 5: long, with many interlocking parts.",
+        "1: a few lines; 3: some functions or a data structure; "
+        "5: long, with many interlocking parts.",
     ),
     "comprehension": (
         0.1,
-        "How hard is it to understand what is asked? 1: one reading; 5: several readings and a sketch.",
+        "How hard is it to understand what is asked? "
+        "1: one reading; 5: several readings and a sketch.",
     ),
     "efficiency": (
         0.2,
         "How far do the limits push beyond the obvious program? "
-        "1: any program will do; 3: one order of growth must be saved; 5: several, or constant factors too.",
+        "1: any program will do; 3: one order of growth must be saved; "
+        "5: several, or constant factors too.",
     ),
     "edge_cases": (
         0.1,
-        "How easily is a program with the right idea still wrong? 1: hardly; 5: many cases break it.",
+        "How easily is a program with the right idea still wrong? "
+        "1: hardly; 5: many cases break it.",
     ),
 }
 """By dimension: its weight (they add up to 1), and the question that the model scores."""
 _SCALE = "\n".join(f"- {name}: {question}" for name, (_, question) in DIMENSIONS.items())
-_PROMPT = f"""You grade how difficult programming problems are for a student who has passed a first course.
-Score the problem below on each dimension, with an integer from {LOWEST} (easiest) to {HIGHEST} (hardest).
+_PROMPT = f"""\
+You grade how difficult programming problems are for a student who has passed a first course.
+Score the problem below on each dimension, with an integer from {LOWEST} (easiest) \
+to {HIGHEST} (hardest).
 
 {_SCALE}
 
@@ -74,12 +91,13 @@ Problem:
 """
 _SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, Annotated[int, Field(ge=LOWEST, le=HIGHEST)])
 Scores = create_model("Scores", __base__=Record, **_SCORES)
+"""A model's reply: a score for each dimension."""
 
 
 def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     """Return a candidate with the difficulty that a model gives it, on a scale of 1 to 5.
 
-    If the model does not follow the schema in `_ATTEMPTS` attempts, the candidate is returned unchanged.
+    It is returned unchanged if the model does not follow the schema in three attempts for a score.
     """
     statement = candidate.statement[:_MOST_CHARACTERS]
     answers: list[dict[str, int]] = []
@@ -92,12 +110,17 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         if scores is None:
             return candidate
         answers.append(scores.model_dump())
-    means = {name: sum(answer[name] for answer in answers) / TIMES for name in DIMENSIONS}
-    score = sum(weight * means[name] for name, (weight, _) in DIMENSIONS.items())
-    name = f"{model.settings.model} {hashlib.sha256(_PROMPT.encode()).hexdigest()[:12]}"
-    detail = f"{name}: " + ", ".join(f"{key} {value:.2f}" for key, value in means.items())
+    score = 0.0
+    shown = []
+    for name, (weight, _) in DIMENSIONS.items():
+        mean = sum(answer[name] for answer in answers) / TIMES
+        score += weight * mean
+        shown.append(f"{name} {mean:.2f}")
+    prompt_digest = hashlib.sha256(_PROMPT.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    predictor = f"{model.settings.model} {prompt_digest}"
+    detail = f"{predictor}: {', '.join(shown)}"
     difficulty = candidate.difficulty.model_copy(
-        update={"predicted": round(score, 4), "predictor": name}
+        update={"predicted": round(score, 4), "predictor": predictor}
     )
     return candidate.change("filter", "score_difficulty/1", detail, difficulty=difficulty)
 
@@ -106,25 +129,36 @@ class SelectionSettings(Config):
     """Which problems are kept by their difficulty: all but easy ones, and a share of these."""
 
     by: Literal["predicted", "pass_rate"] = "predicted"
-    """Value compared with `easy_below`: a model's score of difficulty, or the share of attempts that failed, 0 to 1."""
+    """Value compared with `easy_below`: a model's score of difficulty, or the share of attempts
+    that failed, 0 to 1."""
     easy_below: float = 2.5
-    """Problems below this value are easy. The lower boundary of arXiv 2603.07779, on its own scale."""
+    """Problems below this value are easy. The lower boundary of arXiv 2603.07779, on its own
+    scale."""
     easy_share: float = Field(default=0.2, ge=0, lt=1)
-    """Largest share of easy problems; further ones are dropped, the easiest first; the share of arXiv 2603.07779."""
+    """Largest share of easy problems; further ones are dropped, the easiest first; the share of
+    arXiv 2603.07779."""
 
     def _contradictions(self) -> Iterator[str]:
         if self.by == "pass_rate" and not 0 < self.easy_below < 1:
-            yield f"easy_below = {self.easy_below} of a share of wrong answers; give a number between 0 and 1"
+            yield (
+                f"easy_below = {self.easy_below} of a share of wrong answers; "
+                "give a number between 0 and 1"
+            )
 
 
 def read_responses(path: Path) -> dict[str, list[str]]:
-    """Return a model's attempts by problem id, from JSON lines with `id` and `responses`; DataError for a bad line."""
+    """Return a model's attempts by problem id, from JSON lines with `id` and `responses`.
+
+    Raises:
+        DataError: a line is not such.
+    """
     responses: dict[str, list[str]] = {}
     for row in read_file(path, "responses"):
         with placed(row.where, 'write {"id": "...", "responses": ["...", ...]}'):
             if not row.fields.has("responses"):
                 raise Malformed("missing_field", "responses")
-            if not (name := row.fields.name("id")):
+            name = row.fields.name("id")
+            if not name:
                 raise Malformed("missing_field", "id")
             responses.setdefault(name, []).extend(row.fields.texts("responses"))
     return responses
@@ -133,28 +167,39 @@ def read_responses(path: Path) -> dict[str, list[str]]:
 def judge_attempts(
     candidates: Sequence[Candidate], responses: Mapping[str, Sequence[str]], judge: Judge
 ) -> dict[str, tuple[int, int]]:
-    """Judge a model's responses (by candidate id), and return by candidate id how many passed and how many were judged.
+    """Judge a model's responses, and return by candidate id how many passed and were judged.
 
     Attempts that the sandbox could not score are left out; so are candidates without an attempt.
+
+    Args:
+        responses: by candidate id.
     """
-    asked = [candidate for candidate in candidates if responses.get(candidate.id)]
-    pairs = [(candidate, text) for candidate in asked for text in responses[candidate.id]]
-    programs = [
-        extract_program(text, language=candidate.programming_language) for candidate, text in pairs
-    ]
-    problems = {candidate.id: candidate.to_problem() for candidate in asked}
-    verdicts = judge.judge(programs, [problems[candidate.id] for candidate, _ in pairs])
-    counts = {candidate.id: (0, 0) for candidate in asked}
-    for (candidate, _), verdict in zip(pairs, verdicts, strict=True):
-        passed, attempts = counts[candidate.id]
-        counts[candidate.id] = (passed + verdict.is_accepted, attempts + verdict.is_scorable)
-    return {name: (passed, attempts) for name, (passed, attempts) in counts.items() if attempts}
+    programs = []
+    problems = []
+    for candidate in candidates:
+        texts = responses.get(candidate.id)
+        if not texts:
+            continue
+        problem = candidate.to_problem()
+        for text in texts:
+            programs.append(extract_program(text, language=candidate.programming_language))
+            problems.append(problem)
+    num_passed = Counter[str]()
+    num_judged = Counter[str]()
+    for problem, verdict in zip(problems, judge.judge(programs, problems), strict=True):
+        num_passed[problem.id] += verdict.is_accepted
+        num_judged[problem.id] += verdict.is_scorable
+    return {name: (num_passed[name], num) for name, num in num_judged.items() if num}
 
 
 def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candidate:
-    """Return a candidate with a model's pass rate, read from its `pass_rates`; unchanged if they do not name it.
+    """Return a candidate with a model's pass rate, read from its `pass_rates`.
 
-    If the entry counts attempts, a 95 % interval (Wilson 1927) is added. DataError for a malformed entry.
+    It is returned unchanged if they do not name the model. If the entry counts attempts, a 95 %
+    interval (Wilson 1927) is added.
+
+    Raises:
+        DataError: the entry is malformed.
     """
     for entry in candidate.pass_rates:
         name, _, text = entry.rpartition("=")
@@ -162,20 +207,25 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
             continue
         passed, _, attempts = text.partition("/")
         try:
-            rate, num = float(passed) / int(attempts or 1), int(attempts or 0)
+            rate = float(passed) / int(attempts or 1)
+            num_attempts = int(attempts or 0)
         except (ValueError, ZeroDivisionError):
-            rate, num = -1.0, 0
+            rate = math.nan
+            num_attempts = 0
         if not 0 <= rate <= 1:
             raise DataError(
-                f"pass rate {entry!r}; write model=rate with a rate of 0 to 1, or model=passed/attempts"
+                f"pass rate {entry!r}; "
+                "write model=rate with a rate of 0 to 1, or model=passed/attempts"
             )
         fields: dict[str, float] = {"pass_rate": round(rate, 4)}
-        if num:
+        if num_attempts:
             # Here, since it takes a second to import.
             from scipy.stats import binomtest
 
-            found = binomtest(round(rate * num), num).proportion_ci(method="wilson")
-            fields |= {"pass_rate_low": round(found.low, 4), "pass_rate_high": round(found.high, 4)}
+            test = binomtest(round(rate * num_attempts), num_attempts)
+            interval = test.proportion_ci(method="wilson")
+            fields["pass_rate_low"] = round(interval.low, 4)
+            fields["pass_rate_high"] = round(interval.high, 4)
         difficulty = candidate.difficulty.model_copy(update={**fields, "measured_on": measured_on})
         return candidate.change("filter", "with_pass_rate/1", measured_on, difficulty=difficulty)
     return candidate
@@ -184,25 +234,35 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
 def select(
     problems: Mapping[str, Difficulty], settings: SelectionSettings
 ) -> dict[str, tuple[str, str]]:
-    """Return the ids of the problems that are rejected, each with reason (`no_difficulty`, `too_easy`) and detail."""
-    failed = {
-        name: 1 - one.pass_rate for name, one in problems.items() if one.pass_rate is not None
-    }
-    predicted = {name: one.predicted for name, one in problems.items() if one.predicted is not None}
-    known = predicted if settings.by == "predicted" else failed
+    """Return the ids of the problems that are rejected, each with reason and detail.
+
+    The reason is `no_difficulty` or `too_easy`.
+    """
+    known: dict[str, float] = {}
+    rejected: dict[str, tuple[str, str]] = {}
+    for name, difficulty in problems.items():
+        value = _value_of(difficulty, settings)
+        if value is None:
+            rejected[name] = ("no_difficulty", f"no {settings.by}")
+        else:
+            known[name] = value
     easy = {name: value for name, value in known.items() if value < settings.easy_below}
-    # That many easy ones beside the others are their share of both.
-    allowed = math.floor(
-        settings.easy_share / (1 - settings.easy_share) * (len(known) - len(easy)) + 1e-9
-    )
-    # Of equals, by what depends on nothing but an id.
-    digests = {
-        name: hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest() for name in easy
-    }
-    hardest_first = sorted(easy, key=lambda name: (-easy[name], digests[name]))
-    rejected = {
-        name: ("no_difficulty", f"no {settings.by}") for name in problems if name not in known
-    }
-    return rejected | {
-        name: ("too_easy", f"{settings.by} {easy[name]:.3g}") for name in hardest_first[allowed:]
-    }
+    # That many easy ones beside the others are their share of both; the last term is for rounding.
+    ratio = settings.easy_share / (1 - settings.easy_share)
+    num_allowed = math.floor(ratio * (len(known) - len(easy)) + 1e-9)
+    hardest_first = sorted(easy, key=lambda name: (-easy[name], _digest(name)))
+    for name in hardest_first[num_allowed:]:
+        rejected[name] = ("too_easy", f"{settings.by} {easy[name]:.3g}")
+    return rejected
+
+
+def _value_of(difficulty: Difficulty, settings: SelectionSettings) -> float | None:
+    """Return the value that problems are selected by, higher for harder ones; None if unknown."""
+    if settings.by == "predicted":
+        return difficulty.predicted
+    return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
+
+
+def _digest(name: str) -> str:
+    """Return what orders problems of one difficulty: it depends on nothing but an id."""
+    return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -1,9 +1,10 @@
-"""Reads files of rows: JSON lines (plain, gzip or zstd), JSON lists, Parquet; a row that cannot be read has a fault.
+"""Reads files of rows: JSON lines (plain, gzip or zstd), JSON lists, Parquet.
 
-`read_file` is for files of which every row is needed: the first fault is a `DataError` that names its line.
+`read_part` gives a row that cannot be read a fault. `read_file` is for files of which every row is
+needed: the first fault is a `DataError` that names its line.
 
-`unpack` unpacks an archive once, into a folder of its own. Links are skipped; other special files, paths out of the
-folder, and content far larger than the archive are errors.
+`unpack` unpacks an archive once, into a folder of its own. Links are skipped; other special files,
+paths out of the folder, and content far larger than the archive are errors.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 from uuid import uuid4
 
-from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
@@ -37,13 +39,34 @@ from microcoder.judge.core.records import refuse_table
 
 _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
-MOST_UNPACKED_BYTES, MOST_MEMBERS = 64 << 30, 2_000_000
-MOST_TIMES_LARGER, _ALWAYS_ALLOWED_BYTES = 100, 64 << 20
-"""Most unpacked bytes: so many times the archive's, or these if more. Public archives reach 30, zeros 1000."""
-_CHUNK_BYTES = _MOST_HEADER_BYTES = 1 << 20
-_NOT_READ = (RuntimeError, ValueError)
-"""Errors of an encrypted archive, an unknown compression, or damaged zstd."""
-_Member = tuple[str, Literal["file", "folder", "link", "other"], Callable[[], IO[bytes] | None]]
+"""Suffixes of archives."""
+MOST_UNPACKED_BYTES = 64 << 30
+"""Most bytes that any archive may unpack to."""
+MOST_MEMBERS = 2_000_000
+"""Most members of an archive."""
+MOST_TIMES_LARGER = 100
+"""Most times that the unpacked bytes may be those of the archive: public ones reach 30, zeros
+1000."""
+_ALWAYS_ALLOWED_BYTES = 64 << 20
+"""Unpacked bytes that are allowed however small the archive is."""
+_CHUNK_BYTES = 1 << 20
+"""Bytes of a member that are in memory at a time."""
+_MOST_HEADER_BYTES = 1 << 20
+"""Most bytes of a long name, which is read into memory whole."""
+_UNREADABLE = (
+    tarfile.TarError,
+    zipfile.BadZipFile,
+    EOFError,
+    OSError,
+    lzma.LZMAError,
+    zlib.error,
+    # Of an encrypted archive, an unknown compression, or damaged zstd.
+    RuntimeError,
+    ValueError,
+)
+"""Errors of an archive that cannot be unpacked."""
+_Kind = Literal["file", "folder", "link", "other"]
+_Member = tuple[str, _Kind, Callable[[], IO[bytes] | None]]
 """A member of an archive: name, kind, and a function that opens it."""
 
 
@@ -53,12 +76,16 @@ def is_archive(path: str) -> bool:
 
 
 def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
-    """Unpack an archive into a folder unless that is there; DataError if the archive cannot be unpacked.
+    """Unpack an archive into a folder unless that is there.
 
     It is unpacked in `aside` and then renamed, so that `folder` is never there unless complete.
+
+    Raises:
+        DataError: the archive cannot be unpacked.
     """
     if folder.exists():
         return
+    # A name of its own: two builds may unpack the same archive at once.
     unfinished = aside / f".{uuid4().hex}.partial"
     unfinished.mkdir(parents=True)
     try:
@@ -67,18 +94,8 @@ def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
         unfinished.rename(folder)
     except DataError:
         raise
-    except (
-        tarfile.TarError,
-        zipfile.BadZipFile,
-        EOFError,
-        OSError,
-        lzma.LZMAError,
-        zlib.error,
-        *_NOT_READ,
-    ) as error:
-        if is_disk_full(error) or (
-            isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)
-        ):
+    except _UNREADABLE as error:
+        if _is_of_disk(error):
             raise
         raise DataError(
             f"archive {archive} cannot be unpacked ({type(error).__name__}: {error})"
@@ -89,11 +106,19 @@ def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
         _LOG.warning("archive %s: %d links were left out", archive, num_links)
 
 
+def _is_of_disk(error: Exception) -> bool:
+    """Whether the disk is to blame and not the archive."""
+    if is_disk_full(error):
+        return True
+    return isinstance(error, OSError) and error.errno in (errno.EROFS, errno.EACCES)
+
+
 def _unpack(archive: Path, folder: Path) -> int:
     """Write an archive's files, and return how many links were skipped."""
     size = archive.stat().st_size
     most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
-    num_bytes = num_links = 0
+    num_bytes = 0
+    num_links = 0
     members = _read_zip(archive) if archive.suffix.lower() == ".zip" else _read_tar(archive)
     for number, (name, kind, opens) in enumerate(members, 1):
         path = PurePosixPath(name)
@@ -105,77 +130,98 @@ def _unpack(archive: Path, folder: Path) -> int:
         if kind == "link":
             num_links += 1
             continue
-        (target if kind == "folder" else target.parent).mkdir(parents=True, exist_ok=True)
-        source = opens() if kind == "file" else None
+        if kind == "folder":
+            target.mkdir(parents=True, exist_ok=True)
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        source = opens()
         if source is None:
             continue
         with source, target.open("wb") as file:
             while chunk := source.read(_CHUNK_BYTES):
                 num_bytes += len(chunk)
+                # Counted as it is unpacked: what a header says of the size need not be true.
                 if num_bytes > most:
                     raise tarfile.TarError(
-                        f"its {size:,} bytes unpack to more than {most:,}; if that is right, unpack it by hand and "
-                        "name the folder"
+                        f"its {size:,} bytes unpack to more than {most:,}; "
+                        "if that is right, unpack it by hand and name the folder"
                     )
                 file.write(chunk)
     return num_links
 
 
 class _Header(tarfile.TarInfo):
-    """Header of a tar member; TarError if a long name, which is read into memory whole, has too many bytes."""
+    """Header of a tar member; TarError if a long name in it has too many bytes."""
 
     @classmethod
     def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> _Header:
-        found = super().frombuf(buf, encoding, errors)
-        if found.size > _MOST_HEADER_BYTES and not (
-            found.isfile() or found.isdir() or found.issym() or found.islnk()
-        ):
-            raise tarfile.TarError(f"it says {found.size:,} bytes of a member before its content")
-        return found
+        """Read a header from its bytes."""
+        header = super().frombuf(buf, encoding, errors)
+        is_member = header.isfile() or header.isdir() or _is_link(header)
+        # Content is read in chunks; all else is read whole.
+        if header.size > _MOST_HEADER_BYTES and not is_member:
+            raise tarfile.TarError(f"it says {header.size:,} bytes of a member before its content")
+        return header
 
 
 def _read_tar(archive: Path) -> Iterator[_Member]:
     # The standard library's own filter came with 3.11.4; systems with an older 3.11 are about.
     with ExitStack() as opened:
         if archive.suffix.lower() == ".zst":
-            packed = opened.enter_context(
-                _import_pyarrow(archive).input_stream(str(archive), compression="zstd")
-            )
+            pyarrow = _import_pyarrow(archive)
+            packed = opened.enter_context(pyarrow.input_stream(str(archive), compression="zstd"))
             content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
             content = opened.enter_context(tarfile.open(archive, tarinfo=_Header))
-        for one in content:
-            is_link = one.issym() or one.islnk()
-            kind = (
-                "link"
-                if is_link
-                else "folder"
-                if one.isdir()
-                else "file"
-                if one.isfile()
-                else "other"
-            )
+        for member in content:
             # Bytes of a name that are no UTF-8 are letters of Latin-1.
-            name = re.sub("[\udc80-\udcff]", lambda byte: chr(ord(byte[0]) - 0xDC00), one.name)
-            yield name, kind, partial(content.extractfile, one)
+            name = re.sub("[\udc80-\udcff]", lambda byte: chr(ord(byte[0]) - 0xDC00), member.name)
+            yield name, _kind_of(member), partial(content.extractfile, member)
+
+
+def _is_link(member: tarfile.TarInfo) -> bool:
+    return member.issym() or member.islnk()
+
+
+def _kind_of(member: tarfile.TarInfo) -> _Kind:
+    if _is_link(member):
+        return "link"
+    if member.isdir():
+        return "folder"
+    return "file" if member.isfile() else "other"
 
 
 def _read_zip(archive: Path) -> Iterator[_Member]:
     with zipfile.ZipFile(archive) as content:
-        for one in content.infolist():
-            is_link = stat.S_ISLNK(one.external_attr >> 16)
-            kind = "link" if is_link else "folder" if one.filename.endswith(("/", "\\")) else "file"
+        for member in content.infolist():
+            kind: _Kind = "file"
+            # The upper half holds what Unix says of the file.
+            if stat.S_ISLNK(member.external_attr >> 16):
+                kind = "link"
+            elif member.filename.endswith(("/", "\\")):
+                kind = "folder"
             # Some programs of Windows write its own separators.
-            yield one.filename.replace("\\", "/"), kind, partial(content.open, one)
+            yield member.filename.replace("\\", "/"), kind, partial(content.open, member)
 
 
 LINES = (".jsonl", ".jsonl.gz", ".jsonl.zst", ".ndjson", ".ndjson.gz", ".ndjson.zst")
+"""Suffixes of JSON lines."""
 LISTS = (".json", ".json.gz", ".json.zst")
+"""Suffixes of files that hold one JSON list."""
 SUFFIXES = (*LINES, *LISTS, ".parquet")
+"""Suffixes of all files of rows."""
 _PACKED = (".gz", ".zst")
+"""Suffixes of compressed files, in which a row is not found by its offset."""
 MAX_ROW_BYTES = 1 << 30
+"""Most bytes of a line, or of a JSON list."""
+_MOST_ROWS = 1 << 30
+"""More rows than any file has."""
+_ROWS_PER_BATCH = 64
+"""Rows of Parquet that are in memory at a time."""
 _DAMAGE = (OSError, EOFError, zlib.error)
+"""Errors of a file that ends early or is damaged."""
 _BOM = b"\xef\xbb\xbf"
+"""A mark that some programs write at the beginning of UTF-8."""
 _BUFFER_BYTES = 1 << 20
 
 Fault = tuple[str, str]
@@ -191,7 +237,10 @@ class RawRow:
     values: Mapping[str, Any] | None
     """The row's fields; None if it could not be read."""
     raw: bytes = b""
-    """The row's bytes in the file; items of a JSON list are written anew, and rows of Parquet have none."""
+    """The row's bytes in the file.
+
+    Items of a JSON list are written again, and rows of Parquet have none.
+    """
     fault: Fault | None = None
 
 
@@ -214,49 +263,62 @@ class FilePart:
 def list_parts(
     root: Path, file: str, max_rows: int, max_bytes: int | None = None
 ) -> Iterator[FilePart]:
-    """Yield the parts of a file, each of at most `max_rows` rows, ended early by the row that reaches `max_bytes`.
+    """Yield the parts of a file, each of at most `max_rows` rows.
 
-    Damage in a file counts as one more row.
+    The row that reaches `max_bytes` ends a part early. Damage in a file counts as one more row.
     """
     if file.endswith(".parquet"):
-        pyarrow = _import_pyarrow(root / file)
-        try:
-            metadata = pyarrow.parquet.read_metadata(root / file)
-            num_rows = metadata.num_rows
-            num_bytes = sum(
-                metadata.row_group(n).total_byte_size for n in range(metadata.num_row_groups)
-            )
-        except (OSError, pyarrow.ArrowException):
-            num_rows, num_bytes = 1, 0
-        a_row = -(-num_bytes // max(1, num_rows))
-        most = max_rows if max_bytes is None else max(1, min(max_rows, max_bytes // max(1, a_row)))
-        for first in range(0, num_rows, most):
-            num = min(most, num_rows - first)
-            yield FilePart(file, first, num, num_bytes=a_row * num)
+        yield from _list_parquet(root, file, max_rows, max_bytes)
         return
-    rows: Iterator[tuple[int, int, int]]
-    if file.endswith(LISTS):
-        rows = ((0, 0, len(row.raw)) for row in _read_list(root, FilePart(file, 0, 0)))
-    else:
-        rows = (
-            (number - 1, offset, len(line))
-            for number, offset, line, _ in _scan(root / file, FilePart(file, 0, 0))
-        )
     is_found_by_offset = not file.endswith((*LISTS, *_PACKED))
     part: FilePart | None = None
-    for count, (lines, offset, size) in enumerate(rows):
+    for count, (num_lines, offset, size) in enumerate(_measure_rows(root, file)):
         if part is None:
-            part = (
-                FilePart(file, count, 0, offset, lines)
-                if is_found_by_offset
-                else FilePart(file, count, 0)
-            )
+            part = FilePart(file, count, 0)
+            if is_found_by_offset:
+                part = replace(part, offset=offset, line=num_lines)
         part = replace(part, num_rows=part.num_rows + 1, num_bytes=part.num_bytes + size)
-        if part.num_rows == max_rows or (max_bytes is not None and part.num_bytes >= max_bytes):
+        is_large = max_bytes is not None and part.num_bytes >= max_bytes
+        if part.num_rows == max_rows or is_large:
             yield part
             part = None
     if part is not None:
         yield part
+
+
+def _list_parquet(
+    root: Path, file: str, max_rows: int, max_bytes: int | None
+) -> Iterator[FilePart]:
+    """Yield the parts of a Parquet file, whose rows count as large as their average."""
+    pyarrow = _import_pyarrow(root / file)
+    num_bytes = 0
+    try:
+        metadata = pyarrow.parquet.read_metadata(root / file)
+        num_rows = metadata.num_rows
+        for number in range(metadata.num_row_groups):
+            num_bytes += metadata.row_group(number).total_byte_size
+    except (OSError, pyarrow.ArrowException):
+        # Damaged: one row, which `read_part` gives a fault.
+        num_rows = 1
+        num_bytes = 0
+    row_bytes = -(-num_bytes // max(1, num_rows))
+    rows_per_part = max_rows
+    if max_bytes is not None:
+        rows_per_part = max(1, min(max_rows, max_bytes // max(1, row_bytes)))
+    for first in range(0, num_rows, rows_per_part):
+        num = min(rows_per_part, num_rows - first)
+        yield FilePart(file, first, num, num_bytes=row_bytes * num)
+
+
+def _measure_rows(root: Path, file: str) -> Iterator[tuple[int, int, int]]:
+    """Yield of each row how many lines are before it, its offset, and its size."""
+    whole = FilePart(file, 0, 0)
+    if file.endswith(LISTS):
+        for row in _read_list(root, whole):
+            yield 0, 0, len(row.raw)
+    else:
+        for number, offset, line, _ in _scan(root / file, whole):
+            yield number - 1, offset, len(line)
 
 
 def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
@@ -271,16 +333,22 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _open(path: Path) -> Any:
+    """Open a file, unpacked if it is compressed."""
     if path.suffix == ".zst":
-        return io.BufferedReader(
-            _import_pyarrow(path).input_stream(str(path), compression="zstd"), _BUFFER_BYTES
-        )
-    return gzip.open(path, "rb") if path.suffix == ".gz" else path.open("rb")
+        packed = _import_pyarrow(path).input_stream(str(path), compression="zstd")
+        return io.BufferedReader(packed, _BUFFER_BYTES)
+    if path.suffix == ".gz":
+        return gzip.open(path, "rb")
+    return path.open("rb")
 
 
 def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault | None]]:
-    """Yield number, offset, bytes and fault of each non-blank line, from a part's offset on; a fault ends it."""
-    number, offset = part.line, part.offset
+    """Yield number, offset, bytes and fault of each non-blank line, from a part's offset on.
+
+    A fault ends it.
+    """
+    number = part.line
+    offset = part.offset
     try:
         with _open(path) as file:
             if offset:
@@ -288,12 +356,8 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
-                    yield (
-                        number,
-                        offset,
-                        b"",
-                        ("unreadable_file", f"a line of more than {MAX_ROW_BYTES >> 20} MiB"),
-                    )
+                    detail = f"a line of more than {MAX_ROW_BYTES >> 20} MiB"
+                    yield number, offset, b"", ("unreadable_file", detail)
                     return
                 if line.strip():
                     yield number, offset, line, None
@@ -303,13 +367,19 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
 
 
 def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
+    """Yield the rows of JSON lines, from a part's first on."""
     lines = _scan(root / part.file, part)
-    for number, _, line, fault in (
-        islice(lines, part.first, None) if part.file.endswith(_PACKED) else lines
-    ):
+    if part.file.endswith(_PACKED):
+        # It was unpacked from the beginning.
+        lines = islice(lines, part.first, None)
+    for number, _, line, fault in lines:
         place = f"{part.file}:{number}"
-        text = line.removeprefix(_BOM) if number == 1 else line
-        yield RawRow(place, None, line, fault) if fault else _parse(place, text)
+        if fault:
+            yield RawRow(place, None, line, fault)
+            continue
+        if number == 1:
+            line = line.removeprefix(_BOM)
+        yield _parse(place, line)
 
 
 def _parse(place: str, line: bytes) -> RawRow:
@@ -324,35 +394,34 @@ def _parse(place: str, line: bytes) -> RawRow:
 
 def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
     """Yield the items of a JSON list, or the one value that a file holds."""
-    place, packed = f"{part.file}:1", b""
+    place = f"{part.file}:1"
+    encoded = b""
     try:
         with _open(root / part.file) as file:
-            packed = file.read(MAX_ROW_BYTES + 1)
-        if len(packed) > MAX_ROW_BYTES:
-            fault = (
-                "unreadable_file",
-                f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines",
-            )
-            yield RawRow(place, None, b"", fault)
+            encoded = file.read(MAX_ROW_BYTES + 1)
+        if len(encoded) > MAX_ROW_BYTES:
+            detail = f"more than {MAX_ROW_BYTES >> 20} MiB; write it as JSON lines"
+            yield RawRow(place, None, b"", ("unreadable_file", detail))
             return
-        found = read_json(packed.decode("utf-8-sig"))
+        value = read_json(encoded.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
-        yield RawRow(place, None, packed, ("not_utf8", str(error)))
+        yield RawRow(place, None, encoded, ("not_utf8", str(error)))
     except _DAMAGE as error:
         yield RawRow(place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error}"))
     except ValueError as error:
-        yield RawRow(place, None, packed, ("not_json", str(error)))
+        yield RawRow(place, None, encoded, ("not_json", str(error)))
     else:
-        for number, values in enumerate(found if isinstance(found, list) else [found], 1):
-            yield _check(f"{part.file}:{number}", values, dump_json(values).encode())
+        items = value if isinstance(value, list) else [value]
+        for number, item in enumerate(items, 1):
+            yield _check(f"{part.file}:{number}", item, dump_json(item).encode())
 
 
 def _check(place: str, values: object, line: bytes) -> RawRow:
+    """Return a row of these values, or with a fault if they are no object."""
     if isinstance(values, dict):
         return RawRow(place, values, line)
-    return RawRow(
-        place, None, line, ("not_an_object", f"{type(values).__name__}: {shorten(values, 40)}")
-    )
+    detail = f"{type(values).__name__}: {shorten(values, 40)}"
+    return RawRow(place, None, line, ("not_an_object", detail))
 
 
 def _import_pyarrow(path: Path) -> Any:
@@ -371,27 +440,32 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
     try:
         with pyarrow.parquet.ParquetFile(path) as file:
             skip, groups = _find_groups(file.metadata, part)
-            for batch in file.iter_batches(batch_size=64, row_groups=groups):
+            for batch in file.iter_batches(batch_size=_ROWS_PER_BATCH, row_groups=groups):
                 for index in range(skip, batch.num_rows):
                     number += 1
                     yield _row_of(batch.slice(index, 1), f"{part.file}:{number}")
                 skip = max(0, skip - batch.num_rows)
     except (OSError, pyarrow.ArrowException) as error:
+        detail = shorten(" ".join(str(error).split()), 200)
         for missing in range(number + 1, part.first + part.num_rows + 1):
-            said = shorten(" ".join(str(error).split()), 200)
-            yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", said))
+            yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", detail))
 
 
 def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
-    """Return how many rows of the first row group come before a part, and the indices of all groups that hold it."""
-    groups, start, skip = [], 0, 0
+    """Return the indices of the row groups that hold a part.
+
+    Before them: how many rows of the first group come before the part.
+    """
+    groups: list[int] = []
+    skip = 0
+    start = 0
     for index in range(metadata.num_row_groups):
-        rows = metadata.row_group(index).num_rows
-        if start + rows > part.first and start < part.first + part.num_rows:
+        end = start + metadata.row_group(index).num_rows
+        if end > part.first and start < part.first + part.num_rows:
             if not groups:
                 skip = part.first - start
             groups.append(index)
-        start += rows
+        start = end
     return skip, groups
 
 
@@ -416,56 +490,85 @@ class FileRow:
 
     @property
     def fields(self) -> Row:
-        """The row as a `Row`, whose getters raise `Malformed` for a missing field or a wrong type."""
+        """The row as a `Row`, which raises `Malformed` for a missing field or a wrong type."""
         return Row(self.values, id=self.where, dataset="")
 
 
 def read_file(path: Path, what: str) -> Iterator[FileRow]:
-    """Yield the rows of a file; DataError at the first that cannot be read; `what` names the file in its message."""
+    """Yield the rows of a file.
+
+    Args:
+        what: names the file in messages.
+
+    Raises:
+        DataError: a row cannot be read, the first of them.
+    """
     if not path.is_file():
         raise DataError(f"{what} {path} does not exist; check the path")
     refuse_table(path, what, "JSON lines, one object each, or Parquet")
     # Lines that are not packed are found again by their offset, rows of Parquet by their number.
     is_found_by_offset = path.name.endswith((".jsonl", ".ndjson"))
-    for part in list_parts(path.parent, path.name, 1 if is_found_by_offset else 1 << 30):
+    rows_per_part = 1 if is_found_by_offset else _MOST_ROWS
+    for part in list_parts(path.parent, path.name, rows_per_part):
         for number, row in enumerate(read_part(path.parent, part)):
             place = part if is_found_by_offset else FilePart(part.file, part.first + number, 1)
-            yield _find(row, path, place, what)
+            yield _make_row(row, path, place, what)
 
 
-def _find(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
-    where = f"{what} {path} {'item' if path.name.endswith(LISTS) else 'line'} {row.place.rpartition(':')[2]}"
+def _make_row(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
+    """Return a row with a way to read it again; DataError if it could not be read."""
+    unit = "item" if path.name.endswith(LISTS) else "line"
+    where = f"{what} {path} {unit} {row.place.rpartition(':')[2]}"
     values = row.values
     if values is None:
-        reason, detail = row.fault or ("", "")
-        said = {
-            "not_json": f"is not JSON ({detail})",
-            "not_an_object": f"holds {detail}, not an object",
-        }
-        raise DataError(
-            f"{where} {said.get(reason, f'cannot be read ({detail})')}; download the file again"
-        )
-    digest = hashlib.sha256(row.raw or dump_json(dict(values), default=str).encode()).hexdigest()
+        raise DataError(f"{where} {_explain(row.fault)}; download the file again")
+    digest = _digest(row, values)
     if path.suffix in _PACKED:
         # All that stands before it would have to be unpacked once more.
         return FileRow(where, values, digest, lambda: values)
 
     def read_again() -> Mapping[str, Any]:
         found = next(read_part(path.parent, place), None)
-        if found is None or (again := _find(found, path, place, what)).digest != digest:
-            raise DataError(f"{where} has changed since it was first read; start again")
-        return again.values
+        if found is not None:
+            again = _make_row(found, path, place, what)
+            if again.digest == digest:
+                return again.values
+        raise DataError(f"{where} has changed since it was first read; start again")
 
     return FileRow(where, values, digest, read_again)
 
 
+def _explain(fault: Fault | None) -> str:
+    """Return what is wrong with a row, as the end of a sentence."""
+    reason, detail = fault or ("", "")
+    if reason == "not_json":
+        return f"is not JSON ({detail})"
+    if reason == "not_an_object":
+        return f"holds {detail}, not an object"
+    return f"cannot be read ({detail})"
+
+
+def _digest(row: RawRow, values: Mapping[str, Any]) -> str:
+    """Return the digest of a row's bytes, or of its values where it has none."""
+    content = row.raw or dump_json(dict(values), default=str).encode()
+    return hashlib.sha256(content).hexdigest()
+
+
 @contextmanager
 def placed(where: str, hint: str = "is this the file as published?") -> Iterator[None]:
-    """Re-raise a block's `Malformed` (with `hint`) or `DataError` as a `DataError` that begins with `where`."""
+    """Re-raise a block's `Malformed` or `DataError` as a `DataError` that begins with `where`.
+
+    Args:
+        hint: what to do about a `Malformed`.
+    """
     try:
         yield
     except Malformed as error:
-        what = f"{error.detail} is missing" if error.reason == "missing_field" else error.detail
+        what = error.detail
+        if error.reason == "missing_field":
+            what = f"{error.detail} is missing"
         raise DataError(f"{where}: {what}; {hint}") from None
     except DataError as error:
-        raise error if str(error).startswith(where) else DataError(f"{where}: {error}") from None
+        if str(error).startswith(where):
+            raise
+        raise DataError(f"{where}: {error}") from None

@@ -1,16 +1,19 @@
-"""Sources: a file, a folder or a `hf://` name as numbered raw rows, in a fixed order, in shards of a fixed size.
+"""Sources: a file, a folder or a `hf://` name as numbered raw rows, in a fixed order.
 
     open_source -> list_shards -> read_shard -> RawRow, RawRow, ...
 
-A shard is opened again without reading what stands before it: a byte offset in JSON lines, a row group in parquet, a
-list of folders. Only in a compressed file everything before it is unpacked again, so keep those small.
+Shards have a fixed size. One is opened again without reading what stands before it: a byte offset
+in JSON lines, a row group in parquet, a list of folders. Only in a compressed file everything
+before it is unpacked again, so keep those small.
 
-The collect stage (`collect_shard`) reads raw rows into candidates; a row that cannot become one is rejected.
+The collect stage (`collect_shard`) reads raw rows into candidates; a row that cannot become one is
+rejected.
 """
 
 import base64
 import fnmatch
 import json
+import math
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -24,19 +27,28 @@ from microcoder.data import rowfiles
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.columns import with_columns
 from microcoder.data.formats.format import Folders, Format
-from microcoder.data.formats.row import Malformed, shorten
+from microcoder.data.formats.row import Malformed
 from microcoder.data.formats.rows import load_format
+from microcoder.data.formats.values import shorten
 from microcoder.data.rowfiles import SUFFIXES, FilePart, RawRow
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import how_to_install
 
 SCHEME = "hf://"
+"""Beginning of the names of data sets on the Hub."""
 MARKER = "manifest.json"
 """Name of the file that a build writes last into a corpus: a folder without it is unfinished."""
 _NAME = re.compile(
-    r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?"
+    r"hf://datasets/(?P<repository>[\w.-]+/[\w.-]+)"
+    r"(?:@(?P<revision>[\w.%-]+))?(?:/(?P<path>[^@]+))?"
 )
-_USE = "write hf://datasets/owner/name[@revision]/config/split, or a path in it instead of config/split"
+_USE = (
+    "write hf://datasets/owner/name[@revision]/config/split, "
+    "or a path in it instead of config/split"
+)
+"""What to type, for messages."""
+_MOST_PATTERNS = 4
+"""Patterns that a message shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,29 +62,37 @@ class HubName:
 
     @property
     def patterns(self) -> list[str]:
-        """File patterns of the part, as the Hub matches them: the path itself, below it, or beginning with it."""
+        """File patterns of the part, as the Hub matches them.
+
+        The path itself, files below it, and files that begin with it.
+        """
         if not self.path:
             return [f"*{suffix}" for suffix in SUFFIXES]
         config, _, split = self.path.rpartition("/")
-        begins = [f"{self.path}-*", f"{self.path}.*"]
+        patterns = [self.path, f"{self.path}/*", f"{self.path}-*", f"{self.path}.*"]
         if config == "default":
-            begins += [f"data/{split}-*", f"data/{split}.*", f"{split}-*", f"{split}.*"]
-        return [self.path, f"{self.path}/*", *begins]
+            # A config of that name is the Hub's, and no folder.
+            patterns += [f"data/{split}-*", f"data/{split}.*", f"{split}-*", f"{split}.*"]
+        return patterns
 
 
 def parse_name(name: str) -> HubName:
     """Return the parts of a `hf://` name; DataError if it is malformed."""
-    found = _NAME.fullmatch(name.rstrip("/"))
-    if found is None:
+    match = _NAME.fullmatch(name.rstrip("/"))
+    if match is None:
         raise DataError(f"{name!r} is not the name of a data set on the Hub; {_USE}")
-    revision = found["revision"]
-    return HubName(
-        found["repository"], revision.replace("%2F", "/") if revision else None, found["path"] or ""
-    )
+    revision = match["revision"]
+    if revision is not None:
+        # A branch may have slashes in its name.
+        revision = revision.replace("%2F", "/")
+    return HubName(match["repository"], revision, match["path"] or "")
 
 
 def download(name: str) -> Path:
-    """Return the local folder of a `hf://` name's files, downloaded if not cached; it is named by the commit."""
+    """Return the local folder of a `hf://` name's files, downloaded if not cached.
+
+    It is named by the commit.
+    """
     wanted = parse_name(name)
     try:
         from huggingface_hub import snapshot_download
@@ -87,32 +107,41 @@ def download(name: str) -> Path:
             allow_patterns=wanted.patterns,
         )
     except (HfHubHTTPError, OSError, ValueError) as error:
-        said = str(error).strip().split("\n")[0]
+        reason = str(error).strip().split("\n")[0]
         raise DataError(
-            f"{name} cannot be downloaded ({said}); check the network and HF_HUB_OFFLINE, or {_USE}"
+            f"{name} cannot be downloaded ({reason}); "
+            f"check the network and HF_HUB_OFFLINE, or {_USE}"
         ) from None
     return Path(folder)
 
 
-def find_part(folder: Path, wanted: HubName, *, said: str, hint: str) -> tuple[str, ...]:
-    """Return the files in a folder that match a Hub name, sorted; DataError with `said` and `hint` if none does."""
-    found = match_files(
-        [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()],
-        wanted,
-    )
-    if not found:
-        raise DataError(f"{said} has no file like {' or '.join(wanted.patterns[:4])}; {hint}")
-    return tuple(found)
+def find_part(folder: Path, wanted: HubName, *, where: str, hint: str) -> tuple[str, ...]:
+    """Return the files in a folder that match a Hub name, sorted.
+
+    Args:
+        where: names the folder in the message.
+        hint: what to do, for the message.
+
+    Raises:
+        DataError: no file matches.
+    """
+    paths = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    files = match_files(paths, wanted)
+    if not files:
+        patterns = " or ".join(wanted.patterns[:_MOST_PATTERNS])
+        raise DataError(f"{where} has no file like {patterns}; {hint}")
+    return tuple(files)
 
 
 def match_files(files: Sequence[str], wanted: HubName) -> list[str]:
     """Return the repository files that match a Hub name, sorted."""
-    patterns = wanted.patterns
-    return sorted(
-        f
-        for f in files
-        if f.endswith(SUFFIXES) and any(fnmatch.fnmatchcase(f, one) for one in patterns)
-    )
+    matching = []
+    for file in sorted(files):
+        if not file.endswith(SUFFIXES):
+            continue
+        if any(fnmatch.fnmatchcase(file, pattern) for pattern in wanted.patterns):
+            matching.append(file)
+    return matching
 
 
 MAX_FOLDER_BYTES = 1 << 30
@@ -128,7 +157,10 @@ LICENCES = {
     "microsoft/rStar-Coder": "CC-BY-4.0",
     "KodCode/KodCode-V1": "CC-BY-NC-4.0",
 }
-"""Data sets on the Hub, and the licence that each states for all of its rows. A format by itself implies none."""
+"""Data sets on the Hub, and the licence that each states for all of its rows.
+
+A format by itself implies none.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +192,7 @@ def open_source(
     licence: str = "",
     columns: Mapping[str, str] = MappingProxyType({}),
 ) -> Source:
-    """Return a source, downloaded if it is on the Hub; DataError if it is missing or has no file of the format's kind.
+    """Return a source, downloaded if it is on the Hub.
 
     Args:
         path: a file, a folder, or `hf://datasets/owner/name[@revision]/config/split`.
@@ -168,51 +200,62 @@ def open_source(
         name: prefix of its rows' ids; by default the format's name.
         licence: of rows that state none; by default that of `LICENCES`, for a data set on the Hub.
         columns: field of a problem -> the column that holds it, where rows have names of their own.
+
+    Raises:
+        DataError: it is missing, or has no file of the format's kind.
     """
-    found_format = with_columns(load_format(format_name), columns)
-    name = name or found_format.name
+    format = with_columns(load_format(format_name), columns)
+    name = name or format.name
+    # Ids are `name/place`: the name ends at the first slash.
     if "/" in name:
         raise DataError(f"source name {name!r} has a slash; use letters, digits, - and _")
     if str(path).startswith(SCHEME):
-        folder, wanted = download(str(path)), parse_name(str(path))
-        files = find_part(folder, wanted, said=f"{path}: the repository", hint=_USE)
+        folder = download(str(path))
+        wanted = parse_name(str(path))
+        files = find_part(folder, wanted, where=f"{path}: the repository", hint=_USE)
         licence = licence or LICENCES.get(wanted.repository, "")
-        return Source(folder, found_format, name, files, folder.name, licence)
+        return Source(folder, format, name, files, folder.name, licence)
     root = Path(os.path.abspath(path))
     if not root.exists():
         raise DataError(f"source {path} does not exist; check the path")
-    files = tuple(list_places(root, found_format))
+    files = tuple(list_places(root, format))
     if not files:
-        expected = found_format.folders.markers if found_format.folders else SUFFIXES
+        expected = format.folders.markers if format.folders else SUFFIXES
         raise DataError(
             f"source {path} holds nothing of format {format_name}; it needs {', '.join(expected)}"
         )
     if "." in files:
         # A file, or a folder that is a row itself: it has its own name.
-        root, files = root.parent, tuple(os.path.normpath(f"{root.name}/{file}") for file in files)
-    return Source(root, found_format, name, files, licence=licence)
+        files = tuple(os.path.normpath(f"{root.name}/{file}") for file in files)
+        root = root.parent
+    return Source(root, format, name, files, licence=licence)
 
 
 def list_shards(
     source: Source, rows_per_shard: int, bytes_per_shard: int | None = None
 ) -> list[Shard]:
-    """Return the shards of a source: every raw row is in exactly one, and the same one in every run.
+    """Return the shards of a source: every raw row is in exactly one, the same in every run.
 
-    A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard` are reached.
+    A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard`
+    are reached.
     """
     shards: list[Shard] = []
     parts: list[FilePart] = []
-    num_rows = num_bytes = 0
-    most_bytes = float("inf") if bytes_per_shard is None else bytes_per_shard
+    num_rows = 0
+    num_bytes = 0
+    most_bytes = math.inf if bytes_per_shard is None else bytes_per_shard
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
-        if parts and (
-            num_rows + part.num_rows > rows_per_shard or num_bytes + part.num_bytes > most_bytes
-        ):
+        num_rows += part.num_rows
+        num_bytes += part.num_bytes
+        if parts and (num_rows > rows_per_shard or num_bytes > most_bytes):
             shards.append(tuple(parts))
-            parts, num_rows, num_bytes = [], 0, 0
+            parts = []
+            num_rows = part.num_rows
+            num_bytes = part.num_bytes
         parts.append(part)
-        num_rows, num_bytes = num_rows + part.num_rows, num_bytes + part.num_bytes
-    return [*shards, tuple(parts)] if parts else shards
+    if parts:
+        shards.append(tuple(parts))
+    return shards
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
@@ -226,40 +269,55 @@ def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
 
 def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the paths of the files that a shard is read from, in order."""
-    root, folders = source.path, source.format.folders
+    folders = source.format.folders
     if folders is None:
-        return sorted({root / part.file for part in shard})
-    return [
-        root / part.file / name
-        for part in shard
-        for name in sorted(_walk(root / part.file, partial(_is_taken, patterns=folders.takes)))
-    ]
+        return sorted({source.path / part.file for part in shard})
+    files = []
+    for part in shard:
+        folder = source.path / part.file
+        files += [folder / name for name in _list_taken(folder, folders)]
+    return files
 
 
 def _list_parts(
     source: Source, rows_per_shard: int, bytes_per_shard: int | None
 ) -> Iterator[FilePart]:
+    """Yield the parts of a source's files, or its folders, each of which is one row."""
     for place in source.files:
         if source.format.folders is not None:
             files = list_files(source, (FilePart(place, 0, 1),))
-            yield FilePart(place, 0, 1, num_bytes=sum(path.stat().st_size for path in files))
+            num_bytes = sum(path.stat().st_size for path in files)
+            yield FilePart(place, 0, 1, num_bytes=num_bytes)
         else:
             yield from rowfiles.list_parts(source.path, place, rows_per_shard, bytes_per_shard)
 
 
 def list_places(root: Path, format: Format) -> list[str]:
-    """Return the files with rows of a format, or the folders that are rows, sorted; `.` for the root itself."""
+    """Return the files with rows of a format, or the folders that are rows, sorted.
+
+    `.` stands for the root itself.
+    """
+    folders = format.folders
     if root.is_file():
-        return ["."] if format.folders is None and root.name.endswith(SUFFIXES) else []
-    if (folders := format.folders) is None:
+        has_rows = folders is None and root.name.endswith(SUFFIXES)
+        return ["."] if has_rows else []
+    if folders is None:
         return sorted(_walk(root, lambda path: path.endswith(SUFFIXES)))
-    found = _walk(root, lambda path: path.rpartition("/")[2] in folders.markers)
-    rows = {path.rpartition("/")[0] or "." for path in found}
-    return sorted(row for row in rows if not set(folders.skips) & set(row.split("/")))
+    markers = _walk(root, lambda path: path.rpartition("/")[2] in folders.markers)
+    rows = {path.rpartition("/")[0] or "." for path in markers}
+    return sorted(row for row in rows if set(folders.skips).isdisjoint(row.split("/")))
+
+
+def _list_taken(folder: Path, folders: Folders) -> list[str]:
+    """Return the paths of the files in a folder that its format reads, sorted."""
+    return sorted(_walk(folder, partial(_is_taken, patterns=folders.takes)))
 
 
 def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
-    """Yield the relative paths below a folder of the files that `takes` accepts; links that lead out are skipped."""
+    """Yield the relative paths below a folder of the files that `takes` accepts.
+
+    Links that lead out are skipped.
+    """
     home = folder.resolve()
     for parent, _, names in os.walk(folder, onerror=_refuse):
         inside = Path(parent).relative_to(folder).as_posix()
@@ -269,7 +327,9 @@ def _walk(folder: Path, takes: Callable[[str], bool]) -> Iterator[str]:
             if name.startswith("._") or not takes(path):
                 continue
             file = folder / path
-            if file.is_file() and (not file.is_symlink() or file.resolve().is_relative_to(home)):
+            if not file.is_file():
+                continue
+            if not file.is_symlink() or file.resolve().is_relative_to(home):
                 yield path
 
 
@@ -280,29 +340,28 @@ def _refuse(error: OSError) -> NoReturn:
 
 
 def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
+    """Return a folder that is a row, with the files in it."""
     folder = root / place
     files: dict[str, bytes] = {}
     size = 0
     try:
-        for name in sorted(_walk(folder, partial(_is_taken, patterns=folders.takes))):
+        for name in _list_taken(folder, folders):
             size += (folder / name).stat().st_size
             if size > MAX_FOLDER_BYTES:
-                return RawRow(
-                    place,
-                    None,
-                    b"",
-                    ("unreadable_file", f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"),
-                )
+                detail = f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"
+                return RawRow(place, None, b"", ("unreadable_file", detail))
             files[name] = (folder / name).read_bytes()
     except OSError as error:
-        return RawRow(
-            place, None, b"", ("unreadable_file", f"{type(error).__name__}: {error.strerror}")
-        )
+        detail = f"{type(error).__name__}: {error.strerror}"
+        return RawRow(place, None, b"", ("unreadable_file", detail))
     return RawRow(place, {"name": folder.name, "files": files})
 
 
 def _is_taken(name: str, patterns: Iterable[str]) -> bool:
-    """Whether a path matches a pattern: `data/**` matches all below `data`, others only paths of their own depth."""
+    """Whether a path matches a pattern.
+
+    `data/**` matches all below `data`, other patterns only paths of their own depth.
+    """
     for pattern in patterns:
         if pattern.endswith("/**"):
             if name.startswith(pattern.removesuffix("**")):
@@ -318,31 +377,34 @@ WHOLE = 1 << 20
 
 def collect_source(source: Source) -> Iterator[Candidate | Rejection]:
     """Yield the candidate or the rejection of each raw row of a source, in order."""
-    return (
-        collect_row(source, row)
-        for shard in list_shards(source, WHOLE)
-        for row in read_shard(source, shard)
-    )
+    for shard in list_shards(source, WHOLE):
+        for row in read_shard(source, shard):
+            yield collect_row(source, row)
 
 
 def collect_shard(source: Source, shard: Shard) -> list[Candidate | Rejection]:
-    """Return the candidate or the rejection of each raw row of a shard, in order; nothing of it is executed."""
+    """Return the candidate or the rejection of each raw row of a shard, in order.
+
+    Nothing of it is executed.
+    """
     return [collect_row(source, row) for row in read_shard(source, shard)]
 
 
 def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
     """Return the candidate of a raw row, or a rejection with the reason."""
-    fault, candidate = row.fault, None
+    fault = row.fault
+    candidate = None
     if row.values is not None:
         try:
             return source.format.read_row(
                 row.values, row.place, source=source.name, licence=source.licence
             )
         except Malformed as error:
-            fault, candidate = (error.reason, error.detail), error.candidate
+            fault = (error.reason, error.detail)
+            candidate = error.candidate
         except ConfigError as error:
             fault = ("reader_fault", str(error))
-        except Exception as error:  # one row in a million must not end a run
+        except Exception as error:  # One row in a million must not end a run.
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")
     reason, detail = fault or ("unreadable_file", "")
     place = shorten(row.place, 1000)
@@ -369,7 +431,7 @@ def _show_raw(row: RawRow) -> str:
 
 
 def _as_text(value: object) -> str:
-    """Return a value that JSON lacks as text: bytes as UTF-8, or else base64; other types by `str`."""
+    """Return a value that JSON lacks as text: bytes as UTF-8, else base64; others by `str`."""
     if not isinstance(value, bytes):
         return str(value)
     try:

@@ -21,7 +21,8 @@ from typing import Any
 
 from microcoder.data.benchmarks import Question
 from microcoder.data.completions import Completion
-from microcoder.data.formats.row import Malformed, Row, shorten, text_of
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.values import shorten, text_of
 from microcoder.data.rowfiles import placed, read_file
 from microcoder.eval.config import GenerationFile
 from microcoder.eval.report import Sample

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from microcoder.data.formats.sets import MEMORY_LIMIT_MIB
+from microcoder.data.formats.livecodebench import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
 from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.types import Outcome, Problem, Program, TestResult, Verdict

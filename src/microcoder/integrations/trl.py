@@ -4,8 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from typing import Any, Unpack
 
-from microcoder.data.formats.row import text_of
 from microcoder.data.formats.rows import find_record, to_problem
+from microcoder.data.formats.values import text_of
 from microcoder.integrations.shared import Mode, SharedJudgeKeys, check_mode, score, shared_judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import extract_program

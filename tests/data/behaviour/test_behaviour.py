@@ -7,14 +7,10 @@ from pathlib import Path
 import pytest
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.behaviour.outputs import (
-    ProgramRun,
-    compare,
-    run_programs,
-    tokens_of_json,
-    tokens_of_text,
-)
-from microcoder.data.corpus.steps import SourceSettings, read_benchmark_problems, unpack_sources
+from microcoder.data.behaviour.outputs import compare, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.running import ProgramRun, run_programs
+from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
+from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase

@@ -13,7 +13,7 @@ import pytest
 
 from microcoder import read_problem
 from microcoder.data.benchmarks import HumanEval, Mbpp, Question
-from microcoder.data.formats.assertions import cut_assertion
+from microcoder.data.formats.claims import cut_assertion
 from microcoder.data.rowfiles import unpack
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError

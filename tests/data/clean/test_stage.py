@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.sections import split
-from microcoder.data.clean.stage import normalise_tests, process
+from microcoder.data.clean.stage import process
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.statements import find_order
 from microcoder.judge.core.types import Call, Checker, TestCase

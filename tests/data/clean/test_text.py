@@ -11,9 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.data.clean.cleaning import clean, find_pandoc, prose, restore_powers
-from microcoder.data.clean.sections import find_starter_code, normalise, parse_bounds, render, split
-from microcoder.data.clean.stage import find_flags, find_shown, identify
+from microcoder.data.clean.bounds import parse_bounds
+from microcoder.data.clean.cleaning import clean
+from microcoder.data.clean.flags import find_flags
+from microcoder.data.clean.languages import identify
+from microcoder.data.clean.markdown import prose
+from microcoder.data.clean.powers import restore_powers
+from microcoder.data.clean.samples import find_shown
+from microcoder.data.clean.sections import find_starter_code, normalise, render, split
+from microcoder.data.clean.tex import find_pandoc
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.types import Checker, TestCase

@@ -8,17 +8,11 @@ from typing import Any
 import pytest
 from decontamination import arranged, known_copies, measure
 
-from microcoder.data.filter.contamination import (
-    ContaminationIndex,
-    build_index,
-    example_keys,
-    find_hits,
-    literals,
-    source_keys,
-    title_key,
-    words,
-)
-from microcoder.data.filter.duplicates import describe, find_duplicates, merge
+from microcoder.data.filter.contamination import ContaminationIndex, build_index, find_hits
+from microcoder.data.filter.duplicates import describe, find_duplicates
+from microcoder.data.filter.keys import example_keys, source_keys, title_key
+from microcoder.data.filter.merging import merge
+from microcoder.data.filter.texts import literals, words
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.types import Checker, TestCase
 from tests.data.clean.real_texts import ALL, deepseek, livecodebench

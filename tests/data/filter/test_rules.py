@@ -15,23 +15,28 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microcoder.data.corpus.steps import DuplicateBarrier
+from microcoder.data.corpus.barriers import DuplicateBarrier
 from microcoder.data.filter.contamination import build_index
-from microcoder.data.filter.duplicates import describe, find_duplicates, merge
-from microcoder.data.filter.rules import (
-    BLOCKING_FLAGS,
+from microcoder.data.filter.duplicates import describe, find_duplicates
+from microcoder.data.filter.licences import (
     PERMISSIVE,
     SHARE_ALIKE,
+    normalise_licence,
+    strictest_licence,
+)
+from microcoder.data.filter.merging import merge
+from microcoder.data.filter.rules import (
+    BLOCKING_FLAGS,
     LicenceSettings,
     check_licence,
     check_quality,
     filter_row,
-    normalise_licence,
-    strictest_licence,
 )
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.formats.row import read_licence
-from microcoder.data.release.tables import copy_published, write_card, write_croissant, write_tables
+from microcoder.data.formats.values import read_licence
+from microcoder.data.release.card import write_card
+from microcoder.data.release.publishing import copy_published, write_croissant
+from microcoder.data.release.tables import write_tables
 from microcoder.data.sources import MARKER, collect_source, open_source
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError

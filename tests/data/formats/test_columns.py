@@ -10,7 +10,8 @@ import pytest
 from microcoder import ConfigError, DataError, read_problem
 from microcoder.data import read_problems
 from microcoder.data.benchmarks import HumanEval, LiveCodeBench, Mbpp, ProblemFile
-from microcoder.data.corpus.steps import SourceSettings, list_inputs, open_settings
+from microcoder.data.corpus.inputs import list_inputs, open_settings
+from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.columns import parse_columns
 from microcoder.data.release.convert import convert

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from microcoder import ConfigError, DataError, Outcome, Problem, Program, Verdict, read_problem
 from microcoder.data.formats.format import recognise
-from microcoder.data.formats.row import shorten
 from microcoder.data.formats.rows import FORMATS
+from microcoder.data.formats.values import shorten
 from microcoder.data.release import export
 from microcoder.data.release.exports import EXPORTS
 from microcoder.judge import Judge

@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from microcoder.data.clean.stage import count_hidden, find_shown
+from microcoder.data.clean.samples import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import problem_row
-from microcoder.data.testgen import answers, makers
-from microcoder.data.testgen.answers import LARGE_BYTES, GenerateSettings, Judges
+from microcoder.data.testgen import answers, mutation
+from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program
@@ -74,7 +75,7 @@ def judges() -> Iterator[Open]:
 @pytest.fixture(autouse=True, scope="module")
 def few_mutations() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(makers, "MOST_MADE", 20)
+        patch.setattr(mutation, "MOST_MADE", 20)
         yield
 
 

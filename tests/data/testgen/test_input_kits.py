@@ -13,18 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from microcoder.data.formats.candidates import InputKit, Origin
-from microcoder.data.formats.input_kits import _find_header, read_kit
+from microcoder.data.formats.input_kits import read_kit
+from microcoder.data.formats.kit_programs import find_header
 from microcoder.data.inputs.layouts import read_texts
-from microcoder.data.inputs.mutating import (
-    MUTATIONS,
-    Relation,
-    _place_constant,
-    infer_shape,
-    learn,
-    mutate,
-)
-from microcoder.data.testgen.answers import MadeInput
-from microcoder.data.testgen.makers import read_validators, run_kit, spoil
+from microcoder.data.inputs.models import Relation, infer_shape, learn
+from microcoder.data.inputs.mutating import MUTATIONS, _place_constant, mutate
+from microcoder.data.testgen.kits import run_kit
+from microcoder.data.testgen.made import MadeInput
+from microcoder.data.testgen.validators import read_validators, spoil
 from microcoder.judge import Judge
 
 KNOWN = [(3, [[0, 1], [1, 2]], "ab", 1), (4, [[2, 0], [3, 2], [1, 0]], "bcd", 3)]
@@ -329,7 +325,7 @@ def test_a_missing_header_is_said_or_taken_from_bapctools(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = {"input_validators/v.cpp": '#include "validation.h"\nint main() { return accept(); }\n'}
-    _find_header.cache_clear()
+    find_header.cache_clear()
     if find_spec("bapctools") is None:
         (said,) = read_kit(files).left_out
         assert said.endswith(
@@ -340,9 +336,9 @@ def test_a_missing_header_is_said_or_taken_from_bapctools(
     (tmp_path / "bapctools" / "__init__.py").write_text("")
     header.write_text("int accept() { return 42; }\n")
     monkeypatch.syspath_prepend(tmp_path)
-    _find_header.cache_clear()
+    find_header.cache_clear()
     (program,) = read_kit(files).programs
-    _find_header.cache_clear()
+    find_header.cache_clear()
     assert "int accept() { return 42; }" in program.code
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from microcoder.data import Candidate, Rejection
-from microcoder.data.verify import execution
-from microcoder.data.verify.evidence import VerifySettings
+from microcoder.data.verify import plans
+from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
 from tests.data.verify_candidates import make_candidate
@@ -21,7 +21,7 @@ USUAL = VerifySettings()
 
 @pytest.fixture(autouse=True)
 def short_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "TRIAL_SECONDS", 5.0)
+    monkeypatch.setattr(plans, "TRIAL_SECONDS", 5.0)
 
 
 def accepted(*codes: str) -> list[dict[str, str]]:

@@ -12,33 +12,18 @@ from hypothesis import strategies as st
 
 from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
-from microcoder.data.testgen.answers import MadeTest
-from microcoder.data.testgen.stage import choose_tests as choose_made
-from microcoder.data.verify import execution
-from microcoder.data.verify.evidence import (
-    Cost,
-    Evidence,
-    Trial,
-    VerifySettings,
-    at_reference_speed,
-    choose_tests,
-    combine_counts,
-    conclude,
-    count_right,
-    find_fault,
-    rate_with_interval,
-    round_up,
-)
-from microcoder.data.verify.execution import (
-    Attempt,
-    VerdictStore,
-    VerificationPlan,
-    cost_of,
-    derive_limits,
-    gather,
-    verdict_key,
-    verify,
-)
+from microcoder.data.testgen.choice import choose_tests as choose_made
+from microcoder.data.testgen.made import MadeTest
+from microcoder.data.verify import plans
+from microcoder.data.verify.choice import Cost, VerifySettings, choose_tests
+from microcoder.data.verify.conclusion import conclude
+from microcoder.data.verify.evidence import Evidence, Trial, find_fault
+from microcoder.data.verify.execution import gather, verify
+from microcoder.data.verify.limits import cost_of, derive_limits
+from microcoder.data.verify.plans import PlannedProgram, VerificationPlan
+from microcoder.data.verify.rates import combine_counts, count_right, rate_with_interval
+from microcoder.data.verify.store import VerdictStore, verdict_key
+from microcoder.data.verify.timing import at_reference_speed, round_up
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict
@@ -184,7 +169,7 @@ RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
 @pytest.fixture(autouse=True, scope="module")
 def short_limits() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(execution, "TRIAL_SECONDS", 1.0)
+        patch.setattr(plans, "TRIAL_SECONDS", 1.0)
         yield
 
 
@@ -274,10 +259,10 @@ def timed(*seconds: float) -> Verdict:
     return Verdict(Outcome.ACCEPTED, tests, len(tests))
 
 
-def attempt(language: str, seconds: float) -> Attempt:
+def attempt(language: str, seconds: float) -> PlannedProgram:
     program = Program(RIGHT, language)
     each = [seconds] * 6
-    return Attempt("0", "accepted", program, verdicts=[timed(*each)], fastest_seconds=each)
+    return PlannedProgram("0", "accepted", program, verdicts=[timed(*each)], fastest_seconds=each)
 
 
 @pytest.mark.parametrize(

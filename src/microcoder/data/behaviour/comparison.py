@@ -1,229 +1,72 @@
-"""Finds benchmark problems by behaviour: the program of one problem is run on the inputs of the other.
+"""Finds benchmark problems by behaviour: the program of one is run on the inputs of the other.
 
-    Candidate -> forms -> benchmark's forms of the same kinds -> a few inputs -> all inputs, both ways -> Hit
+    Candidate -> forms -> benchmark's forms of the same kinds -> a few inputs
+    -> all inputs, both ways -> Hit
 
 Another story, language or input format changes the words, but not what a program computes.
-
-A `Form` is a problem as a function of values: its cases, whatever their text format, and its program.
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from itertools import islice, permutations
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from microcoder.data.behaviour.outputs import (
-    Agreement,
-    Outputs,
-    ProgramRun,
-    Tokens,
-    are_labels,
-    compare,
-    kind_of,
-    run_programs,
-    tokens_of_json,
-    tokens_of_text,
-)
-from microcoder.data.clean.sections import split
-from microcoder.data.filter.contamination import LONGEST_EXAMPLE, Hit
+from microcoder.data.behaviour.forms import Form, ValueCase, find_forms
+from microcoder.data.behaviour.outputs import Agreement, Outputs, are_labels, compare
+from microcoder.data.behaviour.running import ProgramRun, run_programs
+from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.row import read_literal
-from microcoder.data.inputs.layouts import (
-    Layout,
-    Read,
-    Values,
-    read_calls,
-    read_texts,
-    split_repeated,
-)
+from microcoder.data.inputs.layouts import Values
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
-from microcoder.judge.core.digits import dump_json, parse_json
-from microcoder.judge.core.syntax import evaluate_literal, parse_source
-
-_MOST_CASES = 24
-_NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
-_DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
-_METHOD = re.compile(r"def\s+(\w+)\s*\(")
-
-
-class ValueCase(NamedTuple):
-    """Input values, and the expected output as tokens."""
-
-    values: Values
-    expected: Tokens
-
-
-@dataclass(frozen=True, slots=True)
-class Form:
-    """One reading of a problem's inputs as values: their kinds, its cases in that form, and a right program."""
-
-    id: str
-    kinds: tuple[str, ...]
-    """Kind of each input value, in order (see `kind_of`)."""
-    cases: tuple[ValueCase, ...]
-    layout: Layout
-    """How values are written as an input of the program."""
-    program: str = ""
-    """A Python program known to be right; empty where there is none."""
-    entry: str = ""
-    """The function to call; empty for a program that reads stdin."""
-
-
-def find_forms(candidate: Candidate) -> list[Form]:
-    """Return the possible readings of a problem's inputs, the likeliest first; empty if no small case can be read."""
-    if candidate.call is not None and candidate.call.style == "design":
-        return []
-    entry = _entry_of(candidate)
-    pairs = _examples_of(candidate, is_call=bool(entry))
-    if not pairs:
-        return []
-    programs = (
-        one.code
-        for one in candidate.solutions
-        if one.known == "accepted" and one.language == "python"
-    )
-    program = next(programs, "")
-    inputs, outputs = [given for given, _ in pairs], [output for _, output in pairs]
-    if (
-        entry
-        and candidate.call is not None
-        and any(kind != "json" for kind in candidate.call.parameters)
-    ):
-        return []
-    found: list[tuple[Read, Sequence[str]]] = []
-    if entry:
-        found += [(read, outputs) for read in read_calls(inputs)]
-    else:
-        cases, said = split_repeated(inputs, outputs) or ([], [])
-        of_cases = [
-            replace(read, layout=Layout(read.layout.items, is_repeated=True))
-            for read in read_texts(cases)[:2]
-        ]
-        found += [
-            *((read, said) for read in of_cases),
-            *((read, outputs) for read in read_texts(inputs)),
-        ]
-    tokens = tokens_of_json if entry else tokens_of_text
-    forms = [
-        _form(candidate, read, list(map(tokens, said)), program, entry) for read, said in found
-    ]
-    # None that takes a number for the length of a list whose items have no known kind.
-    return [
-        form
-        for form in forms
-        if "x" not in form.kinds or all(i.form != "count" for i in form.layout.items)
-    ]
-
-
-def _form(
-    candidate: Candidate, read: Read, expected: Sequence[Tokens], program: str, entry: str
-) -> Form:
-    cases: dict[str, ValueCase] = {}
-    for values, said in zip(read.values, expected, strict=True):
-        cases.setdefault(json.dumps(values), ValueCase(values, said))
-    kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
-    return Form(
-        candidate.id, kinds, tuple(cases.values())[:_MOST_CASES], read.layout, program, entry
-    )
-
-
-def _entry_of(candidate: Candidate) -> str:
-    if candidate.fn_name:
-        return candidate.fn_name.rpartition(".")[2]
-    # LiveCodeBench's published results name the function in the starter code alone.
-    names = [
-        name for name in _METHOD.findall(candidate.starter_code or "") if not name.startswith("__")
-    ]
-    return names[0] if names else ""
-
-
-def _examples_of(candidate: Candidate, *, is_call: bool) -> list[tuple[Any, str]]:
-    """Return (input, output) of small tests and of the statement's examples; a function's input is an argument list."""
-    shown = split(candidate.statement).examples
-    pairs: list[tuple[Any, str]] = []
-    for given, output in [(one.input, one.output) for one in (*candidate.tests, *shown)]:
-        if not output.strip() or len(given) > LONGEST_EXAMPLE or len(output) > LONGEST_EXAMPLE:
-            continue
-        if not is_call:
-            pairs.append((given, output))
-        elif (arguments := _read_arguments(given)) is not None:
-            pairs.append((arguments, output))
-    if is_call:
-        pairs += _doctests(candidate)
-    widths = [len(arguments) for arguments, _ in pairs] if is_call else []
-    usual = max(set(widths), key=widths.count, default=0)
-    return [pair for pair in pairs if not is_call or len(pair[0]) == usual]
-
-
-def _doctests(candidate: Candidate) -> list[tuple[list[Any], str]]:
-    """Return (arguments, value as JSON) of a statement's doctests: `>>> f(1, 2)` and, below it, the value."""
-    found = []
-    for call, shown in _DOCTEST.findall(candidate.statement):
-        try:
-            node = parse_source(call.strip(), mode="eval").body
-            if isinstance(node, ast.Call) and not node.keywords:
-                arguments = json.loads(
-                    json.dumps([ast.literal_eval(argument) for argument in node.args])
-                )
-                found.append((arguments, json.dumps(evaluate_literal(shown.strip()))))
-        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
-            continue
-    return found
-
-
-def _read_arguments(text: str) -> list[Any] | None:
-    """Return arguments written as one JSON value a line, or as `nums = [1, 2], k = 3`; None if they are neither."""
-    lines = [line for line in text.split("\n") if line.strip()]
-    try:
-        return [parse_json(line) for line in lines]
-    except (ValueError, RecursionError):
-        pass
-    parts = [part.strip().rstrip(",") for part in _NAMED.split(text)[1:]]
-    try:
-        return parse_json(dump_json([read_literal(part) for part in parts])) or None
-    except (ValueError, TypeError, RecursionError):
-        return None
-
 
 _FEW = 3
 """Number of inputs on which a pair of forms is tried first."""
 _MOST_ORDERS = 6
+"""Orders of the values in which a pair of forms is tried."""
 _MOST_CLOSE = 24
 """At most so many pairs per form of the problem are then tried on all inputs."""
 _MOST_FORMS = 4
-_LABELS_SHARE, _LABELS_TIMES = 0.9, 3
-"""If outputs are labels: share of varied inputs on which programs must agree, and how many times more of
-these inputs are run."""
+"""Forms of a problem that are compared, the likeliest."""
+_LABELS_SHARE = 0.9
+"""Share of varied inputs on which programs must agree if outputs are labels."""
+_LABELS_TIMES = 3
+"""How many times more of these inputs are run if outputs are labels."""
 _ENOUGH_PROGRAMS = 10
 """Fewest benchmark programs from which the share that agrees by chance is estimated."""
+_EXPECTED_AGREEING = 2
+"""Benchmark programs that may agree and are right, so that they say nothing about chance."""
 
-# When two problems do the same (our choices, measured in docs/contamination.md): on how many different inputs at least
-# they agree, with how many bits of evidence, minus the binary logarithm of how likely an unrelated program agrees as
-# far; and on which shares of the problem's own inputs, the benchmark's, and the varied ones.
-_LEAST_INPUTS, _LEAST_BITS = 4, 14.0
-_OWN_SHARE, _OTHER_SHARE, _VARIED_SHARE = 0.9, 0.75, 0.75
+# When two problems do the same (our choices, measured in docs/contamination.md).
+_LEAST_INPUTS = 4
+"""On how many different inputs at least they agree."""
+_LEAST_BITS = 14.0
+"""Evidence in bits: minus the binary logarithm of how likely an unrelated program agrees as far."""
+_OWN_SHARE = 0.9
+"""Share of the problem's own inputs on which they agree."""
+_OTHER_SHARE = 0.75
+"""Share of the benchmark's inputs on which they agree."""
+_VARIED_SHARE = 0.75
+"""Share of varied inputs on which they agree."""
 _NUM_VARIED = 16
+"""How many inputs are varied."""
 
 
 @dataclass(frozen=True, slots=True)
 class BehaviourIndex:
-    """Forms of benchmark problems, and the indices of these forms by the kinds of their values (see `_keys`)."""
+    """Forms of benchmark problems, and their indices by the kinds of their values."""
 
     forms: tuple[Form, ...]
     by_kinds: dict[str, tuple[int, ...]]
+    """By the keys of `_keys`."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A form of the problem, a form of a benchmark problem, and how their values correspond."""
+    """A form of the problem beside one of a benchmark problem, and how their values correspond."""
 
     own: Form
     other: Form
@@ -231,53 +74,76 @@ class _Pair:
     """For each value of the benchmark's form, the index of the problem's own value."""
 
     @property
-    def turned(self) -> _Pair:
+    def swapped(self) -> _Pair:
         """The pair with the problem and the benchmark's problem swapped."""
-        return _Pair(self.other, self.own, tuple(map(self.order.index, range(len(self.order)))))
+        places = range(len(self.order))
+        return _Pair(
+            self.other,
+            self.own,
+            tuple(map(self.order.index, places)),
+        )
 
     def arrange(self, values: Values) -> Values:
         """Return the problem's values in the benchmark's order."""
         return tuple(values[place] for place in self.order)
 
-    def there(self, values: Values) -> object:
-        """Return the problem's values as an input of the benchmark's program: arguments, or a text for stdin."""
+    def render(self, values: Values) -> object:
+        """Return the problem's values as an input of the benchmark's program.
+
+        That is arguments, or a text for stdin.
+        """
         return self.other.layout.render(self.arrange(values))
 
 
 def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
     """Index the forms of benchmark problems for `find_behaviour`; nothing is run."""
-    forms = tuple(form for problem in benchmark for form in find_forms(problem)[:_MOST_FORMS])
-    by_kinds: dict[str, list[int]] = defaultdict(list)
+    forms: list[Form] = []
+    for problem in benchmark:
+        forms += find_forms(problem)[:_MOST_FORMS]
+    numbers_by_kinds: dict[str, list[int]] = defaultdict(list)
     for number, form in enumerate(forms):
         for key in _keys(form.kinds):
-            by_kinds[key].append(number)
-    return BehaviourIndex(forms, {key: tuple(numbers) for key, numbers in by_kinds.items()})
+            numbers_by_kinds[key].append(number)
+    by_kinds = {key: tuple(numbers) for key, numbers in numbers_by_kinds.items()}
+    return BehaviourIndex(tuple(forms), by_kinds)
 
 
 def _keys(kinds: Sequence[str]) -> set[str]:
-    """Return index keys that do not depend on the order of kinds; `E`, only empty lists, may be any kind of list."""
+    """Return index keys that do not depend on the order of kinds.
+
+    `E`, only empty lists, may be any kind of list.
+    """
     if "E" not in kinds:
         return {"".join(sorted(kinds))}
-    return {"".join(sorted(any_of if kind == "E" else kind for kind in kinds)) for any_of in "NSTR"}
+    keys = set()
+    for kind_of_list in "NSTR":
+        filled = "".join(kinds).replace("E", kind_of_list)
+        keys.add("".join(sorted(filled)))
+    return keys
 
 
-def find_behaviour(candidate: Candidate, index: BehaviourIndex, judge: Judge) -> list[Hit]:
-    """Return a hit for each benchmark problem that behaves as a candidate does, the strongest evidence first."""
-    pairs = _pairs(candidate, index)
+def find_behaviour(
+    candidate: Candidate,
+    index: BehaviourIndex,
+    judge: Judge,
+) -> list[Hit]:
+    """Return a hit for each benchmark problem that behaves as a candidate does.
+
+    The strongest evidence comes first.
+    """
+    pairs = _find_pairs(candidate, index)
     if not pairs:
         return []
-    trials = [_Trial(pair, chance) for pair, chance in _close(pairs, judge)]
-    for phase in (
-        partial(_try_cases, is_there=True),
-        partial(_try_cases, is_there=False),
-        _try_varied,
-    ):
-        trials = phase(trials, judge)
-    best: dict[str, Hit] = {}
-    hits = filter(None, (trial.hit() for trial in trials))
-    for hit in sorted(hits, key=lambda hit: (-hit.score, hit.problem_id)):
-        best.setdefault(hit.problem_id, hit)
-    return list(best.values())
+    trials = _try_few_inputs(pairs, judge)
+    trials = _try_cases(trials, judge, runs_other=True)
+    trials = _try_cases(trials, judge, runs_other=False)
+    trials = _try_varied(trials, judge)
+    hits = [trial.to_hit() for trial in trials if trial.is_convincing]
+    hits.sort(key=lambda hit: (-hit.score, hit.problem_id))
+    strongest: dict[str, Hit] = {}
+    for hit in hits:
+        strongest.setdefault(hit.problem_id, hit)
+    return list(strongest.values())
 
 
 @dataclass
@@ -286,9 +152,11 @@ class _Trial:
 
     pair: _Pair
     chance: float
+    """Estimated share of unrelated programs that agree on an input."""
     bits: float = 0.0
-    num: int = 0
-    said: tuple[str, ...] = ()
+    num_agreed: int = 0
+    details: tuple[str, ...] = ()
+    """What each phase came to."""
     how: str = ""
     """`Agreement.how` of the phases so far; empty before the first."""
 
@@ -297,162 +165,328 @@ class _Trial:
         """Whether the outputs are a few labels, on which unrelated programs often agree."""
         return are_labels([case.expected for case in self.pair.own.cases])
 
-    def add(self, agreement: Agreement, said: str) -> None:
-        """Add the agreement of one phase to the evidence; `said` describes it, for the detail of a hit."""
+    @property
+    def has_both_programs(self) -> bool:
+        """Whether both problems have a program."""
+        return bool(self.pair.own.program and self.pair.other.program)
+
+    @property
+    def is_convincing(self) -> bool:
+        """Whether there is enough evidence for a hit."""
+        return self.bits >= _LEAST_BITS and self.num_agreed >= _LEAST_INPUTS
+
+    def add(self, agreement: Agreement, detail: str) -> None:
+        """Add the agreement of one phase to the evidence."""
         self.bits += agreement.bits
-        self.num += sum(agreement.agreed)
-        self.said += (said,)
-        self.how = agreement.how if self.how in ("", "same") else self.how
+        self.num_agreed += sum(agreement.agreed)
+        self.details += (detail,)
+        # Labels that were renamed once stay renamed.
+        if self.how in ("", "same"):
+            self.how = agreement.how
 
-    def hit(self) -> Hit | None:
-        """Return the hit, or None if there is too little evidence."""
-        if self.bits < _LEAST_BITS or self.num < _LEAST_INPUTS:
-            return None
-        return Hit(self.pair.other.id, "behaviour", round(self.bits, 1), "; ".join(self.said))
-
-
-def _pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
-    pairs = []
-    for own in find_forms(candidate)[:_MOST_FORMS]:
-        numbers = dict.fromkeys(
-            number for key in sorted(_keys(own.kinds)) for number in index.by_kinds.get(key, ())
+    def to_hit(self) -> Hit:
+        """Return the hit."""
+        detail = "; ".join(self.details)
+        return Hit(
+            self.pair.other.id,
+            "behaviour",
+            round(self.bits, 1),
+            detail,
         )
-        for other in (index.forms[number] for number in numbers):
+
+
+def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
+    """Return the pairs of forms with values of the same kinds, of which one has a program."""
+    pairs: list[_Pair] = []
+    for own in find_forms(candidate)[:_MOST_FORMS]:
+        # A dict, as a set that keeps its order.
+        numbers: dict[int, None] = {}
+        for key in sorted(_keys(own.kinds)):
+            numbers.update(dict.fromkeys(index.by_kinds.get(key, ())))
+        for number in numbers:
+            other = index.forms[number]
             if other.program or own.program:
-                orders = (
-                    o
-                    for o in permutations(range(len(own.kinds)))
-                    if _fits(own.kinds, other.kinds, o)
-                )
-                pairs += [_Pair(own, other, order) for order in islice(orders, _MOST_ORDERS)]
+                pairs += _pair_up(own, other)
     return pairs
 
 
-def _fits(own: Sequence[str], other: Sequence[str], order: Sequence[int]) -> bool:
-    return all(
-        own[place] == kind or ("E" in (own[place], kind) and {own[place], kind} <= set("ENSTR"))
-        for place, kind in zip(order, other, strict=True)
+def _pair_up(own: Form, other: Form) -> list[_Pair]:
+    """Return two forms with the first orders in which their values are of the same kinds."""
+    # Another story may name the same values in another order.
+    orders = permutations(range(len(own.kinds)))
+    fitting = (
+        order
+        for order in orders
+        if _fits(
+            own.kinds,
+            other.kinds,
+            order,
+        )
     )
+    return [
+        _Pair(
+            own,
+            other,
+            order,
+        )
+        for order in islice(fitting, _MOST_ORDERS)
+    ]
 
 
-def _close(pairs: Sequence[_Pair], judge: Judge) -> list[tuple[_Pair, float]]:
-    """Return the pairs that agree on a few inputs, the best of each form, with the estimated share of chance."""
-    found: list[tuple[float, _Pair]] = []
+def _fits(
+    own: Sequence[str],
+    other: Sequence[str],
+    order: Sequence[int],
+) -> bool:
+    """Whether values in this order are of the same kinds."""
+    for place, kind in zip(order, other, strict=True):
+        kinds = {own[place], kind}
+        # Only empty lists fit any list.
+        has_empty = "E" in kinds and kinds <= set("ENSTR")
+        if len(kinds) > 1 and not has_empty:
+            return False
+    return True
+
+
+class _Close(NamedTuple):
+    """A pair of forms that agrees on a few inputs."""
+
+    pair: _Pair
+    bits: float
+
+
+def _try_few_inputs(
+    pairs: Sequence[_Pair],
+    judge: Judge,
+) -> list[_Trial]:
+    """Return the pairs that agree on a few inputs, the best of each form."""
+    close: list[_Close] = []
     agreeing: set[tuple[str, str]] = set()
-    for is_there in (True, False):
-        some = [pair for pair in pairs if bool(pair.other.program) is is_there]
-        for pair, (cases, outputs) in zip(
-            some, _run(some, judge, is_there=is_there, most=_FEW), strict=True
-        ):
-            agreement = _agree(cases, outputs, is_there=is_there)
-            if agreement.share == 1:
-                found.append((agreement.bits, pair))
-                if is_there and agreement.how == "same":
-                    agreeing.add((repr(pair.own.layout), pair.other.id))
-    num_programs = len({pair.other.id for pair in pairs if pair.other.program})
-    chance = (
-        max(0, len({name for _, name in agreeing}) - 2) / num_programs
-        if num_programs >= _ENOUGH_PROGRAMS
-        else 0.0
-    )
-    found.sort(key=lambda item: -item[0])
-    # Counted form by form: where an input is misread as many cases of one value each, dozens of programs that give back
-    # what they get are close, and would leave no place for the form that is right.
+    # The benchmark's program where it has one: it is known to be right.
+    for runs_other in (True, False):
+        some = [pair for pair in pairs if bool(pair.other.program) is runs_other]
+        runs = _run_on_cases(some, judge, runs_other=runs_other, most=_FEW)
+        for pair, run in zip(some, runs, strict=True):
+            agreement = _agree(run, runs_other=runs_other)
+            if agreement.share < 1:
+                continue
+            close.append(_Close(pair, agreement.bits))
+            if runs_other and agreement.how == "same":
+                agreeing.add((repr(pair.own.layout), pair.other.id))
+    chance = _estimate_chance(pairs, {problem_id for _, problem_id in agreeing})
+    # The most telling first: only some of each form are tried further.
+    close.sort(key=lambda item: -item.bits)
+    # Counted form by form: where an input is misread as many cases of one value each, dozens of
+    # programs that give back what they get are close, and would leave no place for the form that is
+    # right.
     num_taken: dict[str, int] = defaultdict(int)
-    close = []
-    for _, pair in found:
+    trials = []
+    for pair, _ in close:
         form = f"{pair.own.layout!r} {pair.own.kinds}"
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
-            close.append((pair, chance))
-    return close
+            trials.append(_Trial(pair, chance))
+    return trials
 
 
-def _run(
-    pairs: Sequence[_Pair], judge: Judge, *, is_there: bool, most: int | None = None
-) -> Iterable[tuple[Sequence[ValueCase], list[Tokens | None]]]:
-    """Run one side's program (`is_there`: the benchmark's) on the other's cases; return cases and outputs by pair."""
-    seen = pairs if is_there else [pair.turned for pair in pairs]
-    cases_of = [pair.own.cases[:most] for pair in seen]
-    asked = [
-        ProgramRun(
-            form.program,
-            form.entry,
-            tuple(pair.there(case.values) for case in cases) if form.program else (),
+def _estimate_chance(
+    pairs: Sequence[_Pair],
+    agreeing: set[str],
+) -> float:
+    """Return the share of unrelated benchmark programs that agree on a few inputs; 0 if unknown."""
+    programs = {pair.other.id for pair in pairs if pair.other.program}
+    if len(programs) < _ENOUGH_PROGRAMS:
+        return 0.0
+    num_unrelated = max(0, len(agreeing) - _EXPECTED_AGREEING)
+    return num_unrelated / len(programs)
+
+
+class _CaseRun(NamedTuple):
+    """Cases of one side, and the outputs of the other side's program on them."""
+
+    cases: Sequence[ValueCase]
+    outputs: Outputs
+    """Empty where there is no program."""
+
+
+def _run_on_cases(
+    pairs: Sequence[_Pair],
+    judge: Judge,
+    *,
+    runs_other: bool,
+    most: int | None = None,
+) -> list[_CaseRun]:
+    """Run one side's program on the other's cases.
+
+    Args:
+        pairs: forms whose programs are run.
+        judge: runs them.
+        runs_other: run the benchmark's programs on the problem's cases, not the other way round.
+        most: at most so many cases are run.
+    """
+    cases_by_pair = []
+    runs = []
+    for pair in pairs:
+        seen = pair if runs_other else pair.swapped
+        cases = seen.own.cases[:most]
+        inputs: list[object] = []
+        if seen.other.program:
+            inputs = [seen.render(case.values) for case in cases]
+        cases_by_pair.append(cases)
+        runs.append(
+            ProgramRun(
+                seen.other.program,
+                seen.other.entry,
+                tuple(inputs),
+            )
         )
-        for pair, cases, form in zip(seen, cases_of, (pair.other for pair in seen), strict=True)
-    ]
-    return zip(cases_of, run_programs(asked, judge), strict=True)
+    outputs_by_pair = run_programs(runs, judge)
+    return list(map(_CaseRun, cases_by_pair, outputs_by_pair))
 
 
 def _agree(
-    cases: Sequence[ValueCase],
-    outputs: Outputs,
+    run: _CaseRun,
     *,
-    is_there: bool,
+    runs_other: bool,
     chance: float = 0.0,
     how: str = "",
 ) -> Agreement:
-    """Compare the expected outputs of cases with a program's; None, no output, agrees with nothing."""
-    expected = [case.expected for case in cases]
+    """Compare the expected outputs of cases with a program's."""
+    expected = [case.expected for case in run.cases]
     # The problem's own side first, so that a freedom is the same one in both directions.
+    if runs_other:
+        return compare(
+            expected,
+            run.outputs,
+            chance=chance,
+            how=how,
+        )
     return compare(
-        *((expected, outputs) if is_there else (outputs, expected)), chance=chance, how=how
+        run.outputs,
+        expected,
+        chance=chance,
+        how=how,
     )
 
 
-def _try_cases(trials: Sequence[_Trial], judge: Judge, *, is_there: bool) -> list[_Trial]:
-    """Run the programs of one side on all cases of the other; return the trials that still agree."""
-    least = _OWN_SHARE if is_there else _OTHER_SHARE
+def _try_cases(
+    trials: Sequence[_Trial],
+    judge: Judge,
+    *,
+    runs_other: bool,
+) -> list[_Trial]:
+    """Run the programs of one side on all cases of the other.
+
+    Return the trials that still agree, and those without such a program.
+    """
+    least = _OWN_SHARE if runs_other else _OTHER_SHARE
     left = []
-    ran = _run([trial.pair for trial in trials], judge, is_there=is_there)
-    for trial, (cases, outputs) in zip(trials, ran, strict=True):
-        if outputs:
-            chance = trial.chance if is_there else 0.0
-            found = _agree(cases, outputs, is_there=is_there, chance=chance, how=trial.how)
-            if found.share < least:
-                continue
-            who, where = ("its program", "here") if is_there else ("the program here", "there")
-            trial.add(
-                found,
-                f"{who} gives {sum(found.agreed)} of {len(cases)} answers {where} ({found.how})",
-            )
+    pairs = [trial.pair for trial in trials]
+    runs = _run_on_cases(pairs, judge, runs_other=runs_other)
+    for trial, run in zip(trials, runs, strict=True):
+        if not run.outputs:
+            left.append(trial)
+            continue
+        chance = trial.chance if runs_other else 0.0
+        agreement = _agree(
+            run,
+            runs_other=runs_other,
+            chance=chance,
+            how=trial.how,
+        )
+        if agreement.share < least:
+            continue
+        trial.add(agreement, _describe_cases(agreement, runs_other=runs_other))
         left.append(trial)
     return left
 
 
-def _try_varied(trials: Sequence[_Trial], judge: Judge) -> list[_Trial]:
-    """Run both programs on varied inputs; return the trials that still agree where both have an output."""
-    asked: list[ProgramRun] = []
+def _describe_cases(agreement: Agreement, *, runs_other: bool) -> str:
+    """Return what running one side's program came to."""
+    program = "its program" if runs_other else "the program here"
+    where = "here" if runs_other else "there"
+    share = f"{sum(agreement.agreed)} of {len(agreement.agreed)}"
+    return f"{program} gives {share} answers {where} ({agreement.how})"
+
+
+def _try_varied(
+    trials: Sequence[_Trial],
+    judge: Judge,
+) -> list[_Trial]:
+    """Run both programs on varied inputs.
+
+    Return the trials that still agree where both have an output, and those without such inputs.
+    """
+    runs: list[ProgramRun] = []
     for trial in trials:
-        pair = trial.pair
-        back = pair.turned.arrange
-        known = [case.values for case in pair.own.cases] + [
-            back(case.values) for case in pair.other.cases
-        ]
-        has_both = bool(pair.own.program and pair.other.program)
-        num = _NUM_VARIED * (_LABELS_TIMES if trial.has_labels else 1)
-        inputs = vary(known, num=num if has_both else 0, seed=f"{pair.own.id} {pair.other.id}")
-        asked.append(
-            ProgramRun(pair.own.program, pair.own.entry, tuple(map(pair.own.layout.render, inputs)))
-        )
-        asked.append(
-            ProgramRun(pair.other.program, pair.other.entry, tuple(map(pair.there, inputs)))
-        )
-    given = run_programs(asked, judge)
-    left = []
-    for trial, ours, theirs in zip(trials, given[::2], given[1::2], strict=True):
-        both = [
-            (one, other)
-            for one, other in zip(ours, theirs, strict=True)
-            if one is not None and other is not None
-        ]
-        if both:
-            found = compare(*map(list, zip(*both, strict=True)), how=trial.how)
-            if found.share < max(_VARIED_SHARE, _LABELS_SHARE if trial.has_labels else 0.0):
-                continue
-            trial.add(
-                found, f"both give the same on {sum(found.agreed)} of {len(both)} varied inputs"
+        own = trial.pair.own
+        other = trial.pair.other
+        inputs = _vary_inputs(trial)
+        own_inputs = tuple(map(own.layout.render, inputs))
+        other_inputs = tuple(map(trial.pair.render, inputs))
+        runs.append(
+            ProgramRun(
+                own.program,
+                own.entry,
+                own_inputs,
             )
+        )
+        runs.append(
+            ProgramRun(
+                other.program,
+                other.entry,
+                other_inputs,
+            )
+        )
+    outputs = run_programs(runs, judge)
+    left = []
+    for trial, ours, theirs in zip(
+        trials,
+        outputs[::2],
+        outputs[1::2],
+        strict=True,
+    ):
+        agreement = _compare_where_both(ours, theirs, trial.how)
+        if agreement is None:
+            left.append(trial)
+            continue
+        least = _VARIED_SHARE
+        if trial.has_labels:
+            least = max(least, _LABELS_SHARE)
+        if agreement.share < least:
+            continue
+        share = f"{sum(agreement.agreed)} of {len(agreement.agreed)}"
+        trial.add(agreement, f"both give the same on {share} varied inputs")
         left.append(trial)
     return left
+
+
+def _vary_inputs(trial: _Trial) -> list[Values]:
+    """Return further inputs, made from the cases of both problems; none for want of a program."""
+    if not trial.has_both_programs:
+        return []
+    pair = trial.pair
+    known = [case.values for case in pair.own.cases]
+    known += [pair.swapped.arrange(case.values) for case in pair.other.cases]
+    num = _NUM_VARIED
+    # Each input says little then.
+    if trial.has_labels:
+        num *= _LABELS_TIMES
+    return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
+
+
+def _compare_where_both(
+    ours: Outputs,
+    theirs: Outputs,
+    how: str,
+) -> Agreement | None:
+    """Compare two programs on the inputs for which both have an output; None if there are none."""
+    ours_there = []
+    theirs_there = []
+    for our_output, their_output in zip(ours, theirs, strict=True):
+        if our_output is not None and their_output is not None:
+            ours_there.append(our_output)
+            theirs_there.append(their_output)
+    if not ours_there:
+        return None
+    return compare(ours_there, theirs_there, how=how)

@@ -1,13 +1,16 @@
-"""Runs many small programs on many inputs; it runs in the sandbox, as a program, and is imported by nothing.
+"""Runs many small programs on many inputs.
 
-stdin is one JSON object: `programs` with their code and the function to call, `runs` of program number and inputs,
-`seconds` that an input may take. Prints a JSON line per input at once: run, input, kind, and the output or a reason.
+It runs in the sandbox, as a program, and is imported by nothing. stdin is one JSON object:
+`programs` with their code and the function to call, `runs` of program number and inputs, `seconds`
+that an input may take. Prints a JSON line per input at once: run, input, kind, and the output or a
+reason.
 """
 
 from __future__ import annotations
 
 import copy
 import io
+import itertools
 import json
 import os
 import signal
@@ -17,7 +20,11 @@ import time
 from typing import Any
 
 MOST_CHARACTERS = 4000
+"""Length of an output; a longer one is cut, or dropped where it is a value."""
+MOST_ITEMS = 10_000
+"""Items that are taken from an iterator, which may be endless."""
 PATIENCE = 20
+"""How many times its seconds a program may take inside one call of C."""
 DEFINED_IN = 0.5
 """Seconds that the definition of a function, and what it imports, may take."""
 PRELUDE = """
@@ -30,8 +37,7 @@ from bisect import *
 from math import ceil, comb, factorial, floor, gcd, inf, isqrt, lcm, log, log2, pi, prod, sqrt
 import collections, itertools, functools, heapq, bisect, math, string, re, random, sys, operator
 """
-
-
+"""What authors of solutions take for granted, as the sites that these come from import it."""
 KNOWN: dict[str, Any] = {}
 """Names that the prelude defines."""
 
@@ -53,50 +59,69 @@ def main() -> None:
     signal.signal(signal.SIGVTALRM, raise_late)
     # Some wait before they answer; that is not what they compute.
     time.sleep = lambda seconds: None
-    # Large stacks are asked for by habit; on small inputs they would only take the memory that there is.
+    # Large stacks are asked for by habit; on small inputs they would only take memory away.
     threading.stack_size = lambda size=0: 0
     exec(PRELUDE, KNOWN)
     for number, (program, inputs) in enumerate(asked["runs"]):
         source = asked["programs"][program]
         functions: list[Any] = []
-        said: list[Any] = []
-        for place, given in enumerate(inputs):
+        output: list[Any] = []
+        for place, program_input in enumerate(inputs):
             # What was too slow once is not waited for again.
-            if said != ["none", Late.__name__]:
-                said = run(source, given, functions, asked["seconds"])
-            line = json.dumps([number, place, *said]).encode() + b"\n"
-            while line:
-                line = line[os.write(out, line) :]
+            if output != ["none", Late.__name__]:
+                output = run(source, program_input, functions, asked["seconds"])
+            write_line(out, [number, place, *output])
 
 
-def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float) -> list[Any]:
-    """Run an input; return `value` and result, `text` and output, or `none` and why; `functions` caches `find`."""
+def write_line(descriptor: int, values: list[Any]) -> None:
+    """Write a line of JSON at once: the process may end on the next input."""
+    line = json.dumps(values).encode() + b"\n"
+    while line:
+        num_written = os.write(descriptor, line)
+        line = line[num_written:]
+
+
+def run(
+    source: dict[str, Any],
+    program_input: Any,
+    functions: list[Any],
+    seconds: float,
+) -> list[Any]:
+    """Run an input; return `value` and result, `text` and output, or `none` and why.
+
+    `functions` keeps what `find` returned.
+    """
     kept = sys.stdin, sys.stdout, sys.stderr
-    printed = io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True)
-    text = given if isinstance(given, str) else ""
+    printed = io.TextIOWrapper(
+        io.BytesIO(),
+        encoding="utf-8",
+        write_through=True,
+    )
+    text = program_input if isinstance(program_input, str) else ""
     sys.stdin = io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "replace")), encoding="utf-8")
-    sys.stdout = sys.stderr = printed
+    sys.stdout = printed
+    sys.stderr = printed
     signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    # Inside one long call of C no handler runs: then the process ends, and the next one leaves this program out.
+    # Inside one long call of C no handler runs: then the process ends, and the next one leaves this
+    # program out.
     signal.setitimer(signal.ITIMER_PROF, PATIENCE * seconds)
     try:
-        if isinstance(given, str):
-            try:
-                exec(compile(source["code"], "main.py", "exec"), {"__name__": "__main__"})
-            except SystemExit:
-                pass
-            finally:
-                signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        if isinstance(program_input, str):
+            run_script(source)
             printed.flush()
-            return ["text", printed.buffer.getvalue().decode("utf-8", "replace")[:MOST_CHARACTERS]]
+            output = printed.buffer.getvalue().decode("utf-8", "replace")
+            return ["text", output[:MOST_CHARACTERS]]
         if not functions:
             signal.setitimer(signal.ITIMER_VIRTUAL, DEFINED_IN)
             functions.append(find(source))
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-        value = functions[0](*copy.deepcopy(given))
+        # A copy: a function may change its arguments.
+        value = functions[0](*copy.deepcopy(program_input))
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         shown = json.dumps(plain(value))
-        return ["value", plain(value)] if len(shown) <= MOST_CHARACTERS else ["none", "long"]
+        if len(shown) > MOST_CHARACTERS:
+            return ["none", "long"]
+        return ["value", plain(value)]
     except (Exception, SystemExit, Late, MemoryError) as error:
         return ["none", type(error).__name__]
     finally:
@@ -105,8 +130,28 @@ def run(source: dict[str, Any], given: Any, functions: list[Any], seconds: float
         sys.stdin, sys.stdout, sys.stderr = kept
 
 
+def run_script(source: dict[str, Any]) -> None:
+    """Run a program that reads stdin; that it exits is no failure."""
+    try:
+        exec(
+            compile(
+                source["code"],
+                "main.py",
+                "exec",
+            ),
+            {"__name__": "__main__"},
+        )
+    except SystemExit:
+        pass
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
 def find(source: dict[str, Any]) -> Any:
-    """Return the function named `entry` that a program defines, or the method of its `Solution`; KeyError if none."""
+    """Return the function named `entry` that a program defines, or the method of its `Solution`.
+
+    KeyError if there is none.
+    """
     names: dict[str, Any] = {**KNOWN, "__name__": "solution"}
     exec(compile(source["code"], "solution.py", "exec"), names)
     entry = source["entry"]
@@ -126,7 +171,7 @@ def plain(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if hasattr(value, "__iter__"):
-        return [plain(item) for item, _ in zip(value, range(10_000), strict=False)]
+        return [plain(item) for item in itertools.islice(value, MOST_ITEMS)]
     return str(value)
 
 

@@ -1,4 +1,8 @@
-"""Benchmarks, each declared once: LiveCodeBench, HumanEval and MBPP with EvalPlus's tests, rows of any format."""
+"""Benchmarks: which problems are asked, and how.
+
+LiveCodeBench, HumanEval and MBPP with EvalPlus's tests, and rows of any format are each declared
+once, in `questions`. A benchmark reads its file as questions, and writes their prompts.
+"""
 
 from microcoder.data.benchmarks.questions import (
     AnyBenchmark,
@@ -14,6 +18,14 @@ from microcoder.data.benchmarks.questions import (
 )
 
 __all__ = [
-    "AnyBenchmark", "Benchmark", "HumanEval", "LiveCodeBench", "Mbpp", "ProblemFile", "Question",
-    "digest_questions", "digest_statement", "is_livecodebench",
-]  # fmt: skip
+    "AnyBenchmark",
+    "Benchmark",
+    "HumanEval",
+    "LiveCodeBench",
+    "Mbpp",
+    "ProblemFile",
+    "Question",
+    "digest_questions",
+    "digest_statement",
+    "is_livecodebench",
+]

@@ -1,6 +1,7 @@
-"""Benchmark files: which problems are asked, with which prompt and extra tests. Reading a file executes nothing.
+"""Benchmark files: which problems are asked, with which prompt and extra tests.
 
-Files are read by hand: LiveCodeBench's loader is a script, which `datasets` 4 does not run. A broken row is an error.
+Reading a file executes nothing. Files are read by hand: LiveCodeBench's loader is a script, which
+`datasets` 4 does not run. A broken row is an error.
 """
 
 import hashlib
@@ -15,8 +16,9 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from microcoder.data.formats.columns import parse_columns
+from microcoder.data.formats.evalplus import plus_tests
 from microcoder.data.formats.format import recognise
-from microcoder.data.formats.functions import MBPP_TEST, plus_tests
+from microcoder.data.formats.functions import MBPP_TEST
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.rows import FORMATS, find_record, read_problem
 from microcoder.data.release.problems import read_problems
@@ -32,7 +34,10 @@ class Question:
     """One problem of a benchmark, with what its prompt and its report need."""
 
     problem: Problem
-    """The problem as it is asked; for LiveCodeBench without tests, of which a release has gigabytes (see `load`)."""
+    """The problem as it is asked.
+
+    For LiveCodeBench without tests, of which a release has gigabytes (see `load`).
+    """
     digest: str
     """Digest of everything that decides the prompt and the verdict."""
     load: Callable[[], Problem] = field(repr=False)
@@ -44,8 +49,9 @@ class Question:
     examples: tuple[str, ...] = ()
     """Assertions that the prompt shows (MBPP)."""
     names: tuple[str, ...] = ()
+    """The values that a problem's row has in `id_columns`."""
     id_columns: ClassVar[tuple[str, ...]] = ("problem_id", "question_id", "task_id", "id")
-    """Columns of ids: `names` has a problem row's values in these; a row of answers names its problem by the first."""
+    """Columns of ids; a row of answers names its problem by the first of these that it has."""
 
     @property
     def id(self) -> str:
@@ -59,10 +65,12 @@ class Question:
 
     @property
     def difficulty(self) -> str:
-        """The problem's tier: `easy`, `medium`, `hard`, or what a problem file says; empty if it has none."""
+        """The problem's tier: `easy`, `medium`, `hard`, or what a problem file says; else empty."""
         return self.problem.tier or ""
 
 
+_DIGEST_CHARACTERS = 16
+"""Hexadecimal digits of a digest."""
 _KINDS = ("livecodebench", "humaneval", "mbpp")
 """Benchmarks that are asked with their published prompts; rows of others are `problems`."""
 
@@ -72,36 +80,40 @@ class Benchmark(Config):
 
     kind: str
     path: Path
-    """The benchmark's file; or the folder of LiveCodeBench's test.jsonl to test6.jsonl, or of a finished corpus."""
+    """The benchmark's file; or the folder of LiveCodeBench's test.jsonl to test6.jsonl, or of a
+    finished corpus."""
     noun: ClassVar[str] = "benchmark file"
     system: ClassVar[str | None] = None
     """System message as published; None if there is none."""
 
     def _name_kind(self, row: FileRow, error: DataError) -> DataError:
-        """Return an error of a row, or one that says what the row is where it is of another benchmark."""
+        """Return an error of a row, or one that says of which other benchmark the row is."""
         if find_record(row.values) is not None:
             what = "a problem of ours"
             kind = "problems"
         else:
-            found = recognise(row.values, FORMATS.values())
-            if found is None:
+            row_format = recognise(row.values, FORMATS.values())
+            if row_format is None:
                 return error
-            what = f"a row of {found.name}"
-            kind = found.name if found.name in _KINDS else "problems"
+            what = f"a row of {row_format.name}"
+            kind = row_format.name if row_format.name in _KINDS else "problems"
         if kind == self.kind:
             return error
         return DataError(
-            f"{row.where} is {what}, not of {self.kind}; type: --benchmark.kind {kind} --benchmark.path {self.path}"
+            f"{row.where} is {what}, not of {self.kind}; "
+            f"type: --benchmark.kind {kind} --benchmark.path {self.path}"
         )
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
         """Return the selected problems; nothing of them is executed.
 
-        A broken row is an error, unless `on_broken` is given: it is called with what is wrong, and the row is left out.
+        A broken row is an error, unless `on_broken` is given: it is called with what is wrong, and
+        the row is left out.
 
         Raises:
             ConfigError: the release does not fit the path, or the format is unknown.
-            DataError: a file is missing, a row is broken (which line, what, how to fix it), or nothing is selected.
+            DataError: a file is missing, a row is broken (which line, what, how to fix it), or
+                nothing is selected.
         """
         questions: dict[str, Question] = {}
         num_rows = 0
@@ -109,10 +121,12 @@ class Benchmark(Config):
             num_rows += 1
             try:
                 with placed(row.where):
-                    if not self._holds(row.fields):
-                        continue
+                    is_selected = self._holds(row.fields)
             except DataError as error:
+                # Also with `on_broken`: it may be another benchmark's file.
                 raise self._name_kind(row, error) from None
+            if not is_selected:
+                continue
             try:
                 with placed(row.where):
                     question = self._read_question(row, more)
@@ -127,8 +141,9 @@ class Benchmark(Config):
                 )
             questions[question.id] = question
         if not questions:
-            selected = f"none of the {num_rows} problems is selected; {self._why_none()}"
-            why = selected if num_rows else "it is empty; it needs one JSON object a line"
+            why = "it is empty; it needs one JSON object a line"
+            if num_rows:
+                why = f"none of the {num_rows} problems is selected; {self._why_none()}"
             raise DataError(f"{self.noun} {self.path}: {why}")
         return list(questions.values())
 
@@ -138,10 +153,15 @@ class Benchmark(Config):
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
         """Yield each row of the file with EvalPlus's row of further tests for it, or None."""
-        yield from ((row, None) for row in read_file(self.path, self.noun))
+        for row in read_file(self.path, self.noun):
+            yield row, None
 
     def _holds(self, row: Row) -> bool:
-        """Whether a row is selected by the benchmark's options, such as dates; Malformed if it is broken."""
+        """Whether a row is selected by the benchmark's options, such as dates.
+
+        Raises:
+            Malformed: the row is broken.
+        """
         return True
 
     def _why_none(self) -> str:
@@ -149,24 +169,29 @@ class Benchmark(Config):
         return "widen the dates"
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
+        """Return the question of a row, with EvalPlus's further tests if there are any."""
         raise NotImplementedError
 
 
+# The texts of prompts are LiveCodeBench's, letter by letter.
 _EXPERT = (
-    "You are an expert Python programmer. You will be given a question (problem specification) and will generate a "
-    "correct Python program that matches the specification and passes all tests."
+    "You are an expert Python programmer. You will be given a question (problem specification) "
+    "and will generate a correct Python program that matches the specification and passes all "
+    "tests."
 )
 _WITH_STARTER = (
-    "You will use the following starter code to write the solution to the problem and enclose your code within "
-    "delimiters."
+    "You will use the following starter code to write the solution to the problem and enclose your "
+    "code within delimiters."
 )
 _WITHOUT_STARTER = (
-    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly test on the sample "
-    "inputs). Enclose your code within delimiters as follows. Ensure that when the python program runs, it reads the "
-    "inputs, runs the algorithm and writes output to STDOUT."
+    "Read the inputs from stdin solve the problem and write the answer to stdout (do not directly "
+    "test on the sample inputs). Enclose your code within delimiters as follows. Ensure that when "
+    "the python program runs, it reads the inputs, runs the algorithm and writes output to STDOUT."
 )
 _RELEASE = re.compile(r"release_v(?P<last>\d+)|v(?P<first>\d+)(?:_v(?P<end>\d+))?")
+"""A release: up to a file, one file, or a range of files."""
 _NEWEST = 6
+"""Number of the newest file."""
 
 
 class LiveCodeBench(Benchmark):
@@ -174,64 +199,90 @@ class LiveCodeBench(Benchmark):
 
     kind: Literal["livecodebench"] = "livecodebench"
     release: str | None = None
-    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range such as v4_v6."""
+    """For a folder: release_v1 to release_v6, release_latest (the default), v6 alone, or a range
+    such as v4_v6."""
     start_date: date | None = None
     """Leaves out contests before this day."""
     end_date: date | None = None
     """Excludes contests after 00:00 of this day, as LiveCodeBench's own flag does."""
     dialect: Dialect = "plain"
-    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit 50,000, integers of
-    50,000 digits), for results comparable with its leaderboard."""
+    """`livecodebench` runs programs with LiveCodeBench's prelude (star imports, recursion limit
+    50,000, integers of 50,000 digits), for results comparable with its leaderboard."""
     noun: ClassVar[str] = "LiveCodeBench file"
     system: ClassVar[str | None] = _EXPERT
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
-        """Return the selected problems, ordered by id as LiveCodeBench orders them; see `Benchmark.read`."""
+        """Return the selected problems, ordered by id as LiveCodeBench orders them.
+
+        See `Benchmark.read`.
+        """
         return sorted(super().read(on_broken=on_broken), key=lambda question: question.id)
 
     def prompt(self, question: Question) -> str:
-        """Return LiveCodeBench's prompt for chat models, verbatim, so that results compare with published ones."""
+        """Return LiveCodeBench's prompt for chat models, verbatim.
+
+        So results compare with published ones.
+        """
         code = question.problem.starter_code
         instruction = _WITH_STARTER if code else _WITHOUT_STARTER
         return (
             f"### Question:\n{question.problem.statement}\n\n### Format: {instruction}\n"
-            f"```python\n{code or '# YOUR CODE HERE'}\n```\n\n### Answer: (use the provided format with backticks)\n\n"
+            f"```python\n{code or '# YOUR CODE HERE'}\n```\n\n"
+            "### Answer: (use the provided format with backticks)\n\n"
         )
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
-        files = [self.path]
-        if self.path.is_dir():
-            release = self.release or "release_latest"
-            files = [self.path / name for name in release_files(release)]
-            if missing := [file.name for file in files if not file.exists()]:
-                raise DataError(
-                    f"{self.path} lacks {', '.join(missing)} of {release}; download them from "
-                    "https://huggingface.co/datasets/livecodebench/code_generation_lite, or name another release"
+        for file in self._find_files():
+            for row in read_file(file, self.noun):
+                yield row, None
+
+    def _find_files(self) -> list[Path]:
+        """Return the files of the release, or the file that `path` is."""
+        if not self.path.is_dir():
+            if self.release is not None:
+                raise ConfigError(
+                    f"release {self.release!r} is a choice of files, but {self.path} is not a "
+                    "folder; leave the release out"
                 )
-        elif self.release is not None:
-            raise ConfigError(
-                f"release {self.release!r} is a choice of files, but {self.path} is not a folder; leave the release out"
+            return [self.path]
+        release = self.release or "release_latest"
+        files = [self.path / name for name in release_files(release)]
+        missing = [file.name for file in files if not file.exists()]
+        if missing:
+            raise DataError(
+                f"{self.path} lacks {', '.join(missing)} of {release}; download them from "
+                "https://huggingface.co/datasets/livecodebench/code_generation_lite, "
+                "or name another release"
             )
-        yield from ((row, None) for file in files for row in read_file(file, self.noun))
+        return files
 
     def _holds(self, row: Row) -> bool:
+        """Whether a contest is between the dates."""
+        # Broken rows are found before the dates leave any out.
         for name in ("question_id", "question_content"):
             row.statement(name)
-        held = _read_date(row)
-        return (self.start_date is None or datetime.combine(self.start_date, time()) <= held) and (
-            self.end_date is None or held <= datetime.combine(self.end_date, time())
-        )
+        contest = _read_date(row)
+        if self.start_date is not None and contest < datetime.combine(self.start_date, time()):
+            return False
+        return self.end_date is None or contest <= datetime.combine(self.end_date, time())
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        fields, read_again = row.fields, row.read_again
+        fields = row.fields
+        # Not the row itself: it would keep its tests in memory.
+        read_again = row.read_again
         changes = {"id": fields.text("question_id"), "dialect": self.dialect}
+
+        def load() -> Problem:
+            return read_problem(read_again(), self.kind).model_copy(update=changes)
+
         problem = read_problem(row.values, self.kind).model_copy(update=changes)
         check_problem(problem)
         return Question(
-            # Every selected row is checked whole, and its tests are then let go: a release unpacks to more than memory.
+            # Every selected row is checked whole, and its tests are then let go: a release unpacks
+            # to more than memory.
             problem.model_copy(update={"tests": ()}),
             _digest(row.digest + self.dialect),
-            lambda: read_problem(read_again(), self.kind).model_copy(update=changes),
+            load,
             title=fields.text("question_title"),
             platform=fields.text("platform"),
             date=_read_date(fields),
@@ -239,33 +290,41 @@ class LiveCodeBench(Benchmark):
 
 
 def release_files(release: str) -> list[str]:
-    """Return the file names of a release: `release_v5` is the first five files, `v4_v6` the fourth to the sixth."""
-    found = _RELEASE.fullmatch(f"release_v{_NEWEST}" if release == "release_latest" else release)
-    if found is not None:
-        first = int(found["first"] or 1)
-        last = int(found["last"] or found["end"] or first)
+    """Return the file names of a release.
+
+    `release_v5` is the first five files, `v4_v6` the fourth to the sixth.
+    """
+    stated = f"release_v{_NEWEST}" if release == "release_latest" else release
+    match = _RELEASE.fullmatch(stated)
+    if match is not None:
+        first = int(match["first"] or 1)
+        last = int(match["last"] or match["end"] or first)
         if 1 <= first <= last <= _NEWEST:
-            return [
-                f"test{number}.jsonl" if number > 1 else "test.jsonl"
-                for number in range(first, last + 1)
-            ]
+            return [_file_name(number) for number in range(first, last + 1)]
     raise ConfigError(
         f"release {release!r} is unknown; use release_v1 to release_v{_NEWEST}, release_latest, "
         f"v1 to v{_NEWEST} for one file, or v2_v4 for a range"
     )
 
 
+def _file_name(number: int) -> str:
+    return "test.jsonl" if number == 1 else f"test{number}.jsonl"
+
+
 def is_livecodebench(path: Path) -> bool:
-    """Return whether a file, or a folder of files, is LiveCodeBench's: by the fields of its first row."""
-    file = path / "test.jsonl" if path.is_dir() else path
+    """Whether a file, or a folder of files, is LiveCodeBench's, by its first row's fields."""
+    file = path / _file_name(1) if path.is_dir() else path
+    if not file.name.endswith(SUFFIXES):
+        return False
     try:
-        row = next(read_file(file, "problem file"), None) if file.name.endswith(SUFFIXES) else None
+        row = next(read_file(file, "problem file"), None)
     except DataError:
         return False
     return row is not None and recognise(row.values, FORMATS.values()) is FORMATS["livecodebench"]
 
 
 def _read_date(row: Row) -> datetime:
+    """Return when the contest of a row of LiveCodeBench was."""
     text = row.text("contest_date")
     try:
         return datetime.fromisoformat(text).replace(tzinfo=None)
@@ -275,20 +334,27 @@ def _read_date(row: Row) -> datetime:
 
 
 class _Functions(Benchmark):
-    """A benchmark of Python functions with assertions, and EvalPlus's further inputs if `plus` is set."""
+    """A benchmark of Python functions with assertions; with EvalPlus's inputs if `plus` is set."""
 
     plus: Path | None = None
-    """EvalPlus's HumanEvalPlus.jsonl(.gz) or MbppPlus.jsonl(.gz); the latter's inputs replace the assertions."""
+    """EvalPlus's HumanEvalPlus.jsonl(.gz) or MbppPlus.jsonl(.gz); the latter's inputs replace the
+    assertions."""
     plus_fields: ClassVar[tuple[str, ...]] = ()
-    """Fields of EvalPlus's inputs that are used; with `base_input` among them they replace the assertions."""
+    """Fields of EvalPlus's inputs that are used; with `base_input` among them they replace the
+    assertions."""
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
         rows = read_file(self.path, self.noun)
         if self.plus is None:
-            yield from ((row, None) for row in rows)
+            for row in rows:
+                yield row, None
             return
         further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
-        shared = [(row, further[name]) for row in rows if (name := _name(row)) in further]
+        shared = []
+        for row in rows:
+            name = _name(row)
+            if name in further:
+                shared.append((row, further[name]))
         if not shared:
             raise DataError(
                 f"{self.plus} shares no task with {self.path}; are both of the same benchmark?"
@@ -300,14 +366,13 @@ class _Functions(Benchmark):
         if more is not None:
             with placed(more.where):
                 tests = plus_tests(more.fields, fields=self.plus_fields)
+                # HumanEval+ adds to the published test, MBPP+ replaces it.
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
                 problem = problem.model_copy(update=changes)
-        digest = "".join(
-            _digest(json.dumps(one.values, sort_keys=True))
-            for one in (row, more)
-            if one is not None
-        )
+        digest = _digest(json.dumps(row.values, sort_keys=True))
+        if more is not None:
+            digest += _digest(json.dumps(more.values, sort_keys=True))
         return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
 
 
@@ -321,8 +386,9 @@ class HumanEval(_Functions):
     def prompt(self, question: Question) -> str:
         """Return a prompt to complete the function that the statement begins."""
         return (
-            "Complete this function. Answer with a self-contained Python program in one fenced code block "
-            "(```python ... ```) that holds the whole function and all imports it needs.\n\n"
+            "Complete this function. Answer with a self-contained Python program in one fenced "
+            "code block (```python ... ```) that holds the whole function and all imports it "
+            "needs.\n\n"
             f"```python\n{question.problem.statement.strip()}\n```\n"
         )
 
@@ -338,8 +404,10 @@ class Mbpp(_Functions):
         """Return a prompt with the statement and the assertions."""
         tests = "\n".join(question.examples)
         return (
-            f"{question.problem.statement.strip()}\n\nYour code should pass these tests:\n\n```python\n{tests}\n```\n\n"
-            "Answer with a self-contained Python program in one fenced code block (```python ... ```).\n"
+            f"{question.problem.statement.strip()}\n\n"
+            f"Your code should pass these tests:\n\n```python\n{tests}\n```\n\n"
+            "Answer with a self-contained Python program in one fenced code block "
+            "(```python ... ```).\n"
         )
 
     def _holds(self, row: Row) -> bool:
@@ -350,33 +418,41 @@ class Mbpp(_Functions):
         return number in MBPP_TEST
 
     def _why_none(self) -> str:
-        first, last = MBPP_TEST.start, MBPP_TEST.stop - 1
+        last = MBPP_TEST.stop - 1
         return (
-            f"MBPP's test has the task_id {first} to {last}, the others are for prompts, validation and training; to "
-            f"evaluate on these, type: --benchmark.kind problems --benchmark.path {self.path}"
+            f"MBPP's test has the task_id {MBPP_TEST.start} to {last}, the others are for prompts, "
+            "validation and training; to evaluate on these, "
+            f"type: --benchmark.kind problems --benchmark.path {self.path}"
         )
 
 
 def _name(row: FileRow) -> str:
-    """Return a row's task id as EvalPlus writes it: MBPP's 12 is `Mbpp/12`; DataError without one."""
+    """Return a row's task id as EvalPlus writes it: MBPP's 12 is `Mbpp/12`.
+
+    Raises:
+        DataError: it has none.
+    """
     with placed(row.where):
-        if not (name := row.fields.name("task_id")):
+        name = row.fields.name("task_id")
+        if not name:
             raise Malformed("missing_field", "task_id")
     return name if "/" in name else f"Mbpp/{name}"
 
 
 class ProblemFile(Benchmark):
-    """Problems in our own format, rows of any supported one, or your own benchmark; the same readers build a corpus.
+    """Problems in our own format, rows of any supported one, or your own benchmark.
 
-    JSON lines (also .gz), one JSON list, Parquet, or a folder that `microcoder data build` finished.
+    The same readers build a corpus. JSON lines (also .gz), one JSON list, Parquet, or a folder that
+    `microcoder data build` finished.
     """
 
     kind: Literal["problems"]
     format: str | None = Field(default=None, min_length=1)
-    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md); None: recognised by a row's
-    fields."""
+    """A format of docs/rows.md, or your own: path/to/file.py:function (docs/extending.md); None:
+    recognised by a row's fields."""
     columns: str = ""
-    """Columns of rows with names of their own, such as `id=uid,statement=task.text,input=stdin` (docs/rows.md)."""
+    """Columns of rows with names of their own, such as `id=uid,statement=task.text,input=stdin`
+    (docs/rows.md)."""
     noun: ClassVar[str] = "problem file"
 
     def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
@@ -384,7 +460,8 @@ class ProblemFile(Benchmark):
         if self.path.is_dir():
             if self.format or self.columns:
                 raise ConfigError(
-                    f"{self.path} is a folder of a built corpus: leave out format and columns, or name a file of rows"
+                    f"{self.path} is a folder of a built corpus: leave out format and columns, "
+                    "or name a file of rows"
                 )
             return [_whole(problem) for problem in read_problems(self.path)]
         return super().read(on_broken=on_broken)
@@ -392,15 +469,17 @@ class ProblemFile(Benchmark):
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         problem = read_problem(row.values, self.format, columns=parse_columns(self.columns))
         check_problem(problem)
-        return _whole(problem, tuple(filter(None, map(row.fields.name, Question.id_columns))))
+        names = [row.fields.name(column) for column in Question.id_columns]
+        return _whole(problem, tuple(name for name in names if name))
 
 
 def _whole(problem: Problem, names: tuple[str, ...] = ()) -> Question:
+    """Return the question of a problem that is kept in memory with its tests."""
     return Question(problem, _digest(problem.model_dump_json()), lambda: problem, names=names)
 
 
 def digest_questions(questions: Iterable[Question]) -> str:
-    """Return the digest of all that decides the prompts and the verdicts of some questions, in their order."""
+    """Return the digest of all that decides prompts and verdicts of some questions, in order."""
     return _digest("\n".join(f"{question.id} {question.digest}" for question in questions))
 
 
@@ -410,7 +489,7 @@ def digest_statement(statement: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST_CHARACTERS]
 
 
 AnyBenchmark = Annotated[
@@ -418,3 +497,4 @@ AnyBenchmark = Annotated[
     Field(discriminator="kind"),
     kind_or("livecodebench"),
 ]
+"""Any benchmark, by its `kind`; LiveCodeBench if that is left out."""

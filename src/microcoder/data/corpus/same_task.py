@@ -1,38 +1,55 @@
-"""Finds benchmark problems by a model: it is asked whether a problem and its nearest ones set the same task.
+"""Finds benchmark problems by a model: does a problem set the same task as one of its nearest?
 
-    statement -> task without its story -> the 20 nearest tasks of the benchmarks -> "the same task?" of each -> Hit
+    statement -> task without its story -> the 20 nearest tasks of the benchmarks
+    -> "the same task?" of each -> Hit
 
-Another story or language leaves no words in common, so the nearest are found among restatements: the model states each
-task in plain English, once a problem (the endpoint keeps its replies). Both whole statements are then put side by side.
+Another story or language leaves no words in common, so the nearest are found among restatements:
+the model states each task in plain English, once a problem (the endpoint keeps its replies). Both
+whole statements are then put side by side.
 """
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from heapq import nlargest
 
 from microcoder.data.completions import Endpoint
-from microcoder.data.filter.contamination import Hit, words
+from microcoder.data.filter.contamination import Hit
+from microcoder.data.filter.texts import words
 from microcoder.data.formats.candidates import Candidate
 from microcoder.judge.core.types import Record
 
 NUM_NEAREST = 20
 """How many benchmark problems, the nearest, a problem is compared with."""
 _SEEDS = range(3)
-"""Seeds of the attempts at a question: the next is tried while replies do not follow the schema."""
+"""Seeds of the attempts at a question.
+
+The next is tried while replies do not follow the schema.
+"""
 _MOST_CHARACTERS = 12_000
-"""Characters of a statement that the model is shown: what is longer ends in a table or a long example."""
-_RESTATE = """State the task of the programming problem below in one to three plain English sentences, as a textbook
-would: what is given, and what has to be computed. Leave out story, names, input and output format, limits and examples.
+"""Characters of a statement that the model is shown.
+
+What is longer ends in a table or a long example.
+"""
+_RESTATE = """\
+State the task of the programming problem below in one to three plain English sentences, \
+as a textbook
+would: what is given, and what has to be computed. \
+Leave out story, names, input and output format, limits and examples.
 Answer with one JSON object and nothing else: {"task": "..."}
 
 Problem:
 """
-_COMPARE = """Do the two programming problems below set the same task? They do if a program for one becomes a program
-for the other by changing how it reads its input and writes its answer; story, language, names, limits and formats do
-not matter. They do not if one is a part, a harder version or a sequel of the other, or asks another question of the
+_COMPARE = """\
+Do the two programming problems below set the same task? \
+They do if a program for one becomes a program
+for the other by changing how it reads its input and writes its answer; \
+story, language, names, limits and formats do
+not matter. They do not if one is a part, a harder version or a sequel of the other, \
+or asks another question of the
 same data. Answer with one JSON object and nothing else: {"reason": "...", "is_same": true or false}
 """
 
@@ -58,27 +75,33 @@ class TaskIndex:
     rarity: dict[str, float]
     """Word -> logarithm of (1 + number of problems) / (number of problems with this word)."""
     owners: dict[str, list[tuple[int, float]]]
-    """Word -> the problems that have it, as index in `problems` and weight of the word (see `_weigh`)."""
+    """Word -> the problems that have it: index in `problems`, and weight of the word (`_weigh`)."""
 
     def find_nearest(self, task: str) -> list[Candidate]:
-        """Return the benchmark problems whose tasks have most rare words in common with this one, the nearest first."""
+        """Return the benchmark problems whose tasks have most rare words in common with this one.
+
+        The nearest come first.
+        """
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in _weigh(task, self.rarity).items():
-            for number, other in self.owners[word]:
-                scores[number] += weight * other
-        return [
-            self.problems[number]
-            for number in nlargest(NUM_NEAREST, scores, key=lambda one: scores[one])
-        ]
+            for number, other_weight in self.owners[word]:
+                scores[number] += weight * other_weight
+        # Only these are asked about: a question a pair of problems would cost too much.
+        nearest = nlargest(
+            NUM_NEAREST,
+            scores,
+            key=lambda number: scores[number],
+        )
+        return [self.problems[number] for number in nearest]
 
 
 def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
     """Index the benchmarks' problems by their restated tasks; asks the model once per problem."""
+    # In one order, whatever the threads do: the index must be the same.
     problems = sorted(benchmark, key=lambda problem: problem.id)
     with ThreadPoolExecutor(model.settings.concurrency) as threads:
-        tasks = list(threads.map(lambda problem: restate(problem, model), problems))
-    frequency = Counter(word for task in tasks for word in set(words(task)))
-    rarity = {word: math.log((1 + len(tasks)) / count) for word, count in frequency.items()}
+        tasks = list(threads.map(partial(restate, model=model), problems))
+    rarity = _measure_rarity(tasks)
     owners: dict[str, list[tuple[int, float]]] = {}
     for number, task in enumerate(tasks):
         for word, weight in _weigh(task, rarity).items():
@@ -86,38 +109,73 @@ def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
     return TaskIndex(tuple(problems), rarity, owners)
 
 
-def _weigh(text: str, rarity: dict[str, float]) -> dict[str, float]:
-    """Return the words of a text that `rarity` knows, with weights (TF-IDF) whose squares add up to 1."""
-    weights = {
-        word: rarity[word] * (1 + math.log(num))
-        for word, num in Counter(words(text)).items()
-        if word in rarity
-    }
+def _measure_rarity(tasks: Sequence[str]) -> dict[str, float]:
+    """Return how rare each word is (see `TaskIndex.rarity`)."""
+    num_tasks: Counter[str] = Counter()
+    for task in tasks:
+        num_tasks.update(set(words(task)))
+    rarity = {}
+    for word, count in num_tasks.items():
+        rarity[word] = math.log((1 + len(tasks)) / count)
+    return rarity
+
+
+def _weigh(
+    text: str,
+    rarity: dict[str, float],
+) -> dict[str, float]:
+    """Return the weights (TF-IDF) of the words of a text that `rarity` knows.
+
+    Their squares add up to 1.
+    """
+    weights = {}
+    for word, count in Counter(words(text)).items():
+        if word in rarity:
+            weights[word] = rarity[word] * (1 + math.log(count))
+    # Of a text without such words there is nothing to divide.
     length = math.hypot(*weights.values()) or 1.0
     return {word: weight / length for word, weight in weights.items()}
 
 
 def restate(problem: Candidate, model: Endpoint) -> str:
-    """Return a problem's task without its story; the statement itself where the model does not follow the schema."""
-    reply = model.ask_again(
-        f"{_RESTATE}{problem.statement[:_MOST_CHARACTERS]}\n", Restatement, seeds=_SEEDS
-    )
+    """Return a problem's task without its story.
+
+    The statement itself where the model does not follow the schema.
+    """
+    prompt = f"{_RESTATE}{_shorten(problem)}\n"
+    reply = model.ask_again(prompt, Restatement, seeds=_SEEDS)
     return reply.task if reply else problem.statement
 
 
+def _shorten(problem: Candidate) -> str:
+    return problem.statement[:_MOST_CHARACTERS]
+
+
 def find_same_task(
-    candidate: Candidate, index: TaskIndex, model: Endpoint
+    candidate: Candidate,
+    index: TaskIndex,
+    model: Endpoint,
 ) -> tuple[list[Hit], int]:
-    """Return the first benchmark problem that the model calls the same, and how many questions it did not answer."""
+    """Return the first benchmark problem that the model calls the same.
+
+    And how many questions it did not answer.
+    """
     num_unanswered = 0
     for other in index.find_nearest(restate(candidate, model)):
-        first, second = other.statement[:_MOST_CHARACTERS], candidate.statement[:_MOST_CHARACTERS]
-        texts = f"{_COMPARE}\nFirst problem:\n{first}\n\nSecond problem:\n{second}\n"
-        reply = model.ask_again(texts, Comparison, seeds=_SEEDS)
+        first = f"First problem:\n{_shorten(other)}\n"
+        second = f"Second problem:\n{_shorten(candidate)}\n"
+        prompt = f"{_COMPARE}\n{first}\n{second}"
+        reply = model.ask_again(prompt, Comparison, seeds=_SEEDS)
         if reply is None:
             num_unanswered += 1
         elif reply.is_same:
+            detail = f"{model.settings.model}: {reply.reason}"
             return [
-                Hit(other.id, "model", 1.0, f"{model.settings.model}: {reply.reason}")
+                Hit(
+                    other.id,
+                    "model",
+                    1.0,
+                    detail,
+                )
             ], num_unanswered
     return [], num_unanswered

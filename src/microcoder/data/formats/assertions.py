@@ -1,39 +1,26 @@
-"""Tests that are Python assertions: each is cut into the calls of the answer and a condition on their values.
+"""Tests that are Python assertions, read as calls with JSON arguments and a JSON value.
 
-Nothing is evaluated. What was cut becomes a test in one of two ways: as JSON arguments and a JSON value, which any
-judge of functions can run, or word for word in a checker program, as a claim.
+Nothing is evaluated. What was read is a test that any judge of functions can run; assertions that
+are more than that can be judged as claims, see `claims`.
 
-An assertion becomes a plain test where a call of the function, with literal arguments, is compared with a literal: by
-`==` or `is`, within a tolerance (`abs(f(x) - y) < 1e-6`, `math.isclose`, `pytest.approx`). Names bound to literals
-before stand for them. `list_node([1, 2])` and `tree_node([1, None, 2])` say what an argument or a result is
-(LeetCodeDataset). Everything else is counted and left out. Arguments are written in the order of the signature.
-
-A claim (HumanEval, MBPP) is judged so that an answer can neither see nor forge the verdict. Of
-`assert abs(candidate(3) - 0.5) < 1e-6` the answer's process gets the call, `candidate(3)`, and returns its value over
-a typed wire. A checker program in a sandbox of its own decides the rest, `abs(_r[0] - 0.5) < 1e-6`, about the plain
-value: the expected one was never where the answer runs.
-
-A test that cannot be cut (it loops over random arguments) is run whole, twice: beside the answer, to learn what its
-calls return, and in the checker, over the recorded values. There the answer could read the test, so it could see an
-expected value that the test spells out; it still cannot forge a verdict.
+An assertion becomes a test where a call of the function, with literal arguments, is compared with a
+literal: by `==` or `is`, or within a tolerance (`abs(f(x) - y) < 1e-6`, `math.isclose`,
+`pytest.approx`). Names bound to literals before stand for them. `list_node([1, 2])` and
+`tree_node([1, None, 2])` say what an argument or a result is (LeetCodeDataset). Everything else is
+counted and left out. Arguments are written in the order of the signature.
 """
 
 import ast
-import builtins
 import contextlib
-import json
 import math
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from microcoder.data.formats.candidates import DecodedTests
-from microcoder.data.formats.row import is_json_value, parse_python, shorten, write_json
+from microcoder.data.formats.values import is_json_value, parse_python, shorten, write_json
 from microcoder.judge.core.signatures import arguments_of, find_head
-from microcoder.judge.core.syntax import parse_source
 from microcoder.judge.core.types import Call, Checker, TestCase
 
 
@@ -44,32 +31,41 @@ class NotACall(ValueError):
 def arrange(
     parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
 ) -> list[Any]:
-    """Return arguments in the order of a function's parameters; NotACall if one has an unknown name."""
+    """Return arguments in the order of a function's parameters.
+
+    Raises:
+        NotACall: one has an unknown name.
+    """
     left = dict(named)
     arguments = list(positional)
     for name in parameters[len(arguments) :]:
+        # Those behind it have defaults, or are named too.
         if name not in left:
             break
         arguments.append(left.pop(name))
     if left:
-        raise NotACall(
-            f"argument {next(iter(left))!r} has no place among {', '.join(parameters) or 'none'}"
-        )
+        known = ", ".join(parameters) or "none"
+        raise NotACall(f"argument {next(iter(left))!r} has no place among {known}")
     return arguments
 
 
 def read_parameters(source: str, name: str) -> tuple[str, ...]:
-    """Return a function's positional parameters, without self; `source` may lack its body; empty if it is not there."""
+    """Return a function's positional parameters, without self.
+
+    Args:
+        source: may lack the function's body; if it lacks the function, there are no parameters.
+    """
     head = find_head(source, name)
-    return tuple(argument.arg for argument in arguments_of(head)) if head else ()
+    if head is None:
+        return ()
+    return tuple(argument.arg for argument in arguments_of(head))
 
 
 def _explain_value(value: Any) -> str:
     """Say why a value cannot be given to a function, or be compared with what it returns."""
-    shown = shorten(value, 40)
     return (
-        "is or holds a value that no function is given here (a set, bytes, a dict with keys that are no texts): "
-        f"{shown}"
+        "is or holds a value that no function is given here "
+        f"(a set, bytes, a dict with keys that are no texts): {shorten(value, 40)}"
     )
 
 
@@ -87,13 +83,19 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
 
 
 _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
+"""Functions of LeetCodeDataset that make nodes from lists, and the type of these nodes."""
 _SAME = ("is_same_list", "is_same_tree")
+"""Functions of LeetCodeDataset that compare nodes."""
 _WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
+"""Names that stand for values, some of them JSON's."""
 _ROOTS = ("Solution", "solution", "my_solution", "sol")
+"""Names of the object, class or module whose method or function is called."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Claim:
+class _Comparison:
+    """A call with literal arguments, and the literal that its value is compared with."""
+
     arguments: list[Any]
     expected: Any
     absolute: float | None = None
@@ -102,13 +104,27 @@ class _Claim:
     """Type name of each argument (see `_kind_of`)."""
     returns: str = "json"
 
+    @property
+    def tolerance(self) -> tuple[float | None, float | None]:
+        """The absolute and the relative tolerance."""
+        return self.absolute, self.relative
+
+
+_EXACT = (None, None)
+"""The tolerance of a comparison without one."""
+
+
+def _strictness(tolerance: tuple[float | None, float | None]) -> tuple[float, float]:
+    absolute, relative = tolerance
+    return absolute or 0, relative or 0
+
 
 RESULTS = "_r"
 """Variable with the values that an assertion's calls returned; `_r[0]` is the first."""
 
 
 class Cut(NamedTuple):
-    """An assertion's syntax tree cut in two: calls of the answer's function, and a condition on their values."""
+    """An assertion's syntax tree cut in two: the answer's calls, a condition on their values."""
 
     calls: tuple[ast.Call, ...]
     rest: ast.expr
@@ -144,14 +160,14 @@ def read_assertions(
 
 
 def cut_calls(test: ast.expr, called: Collection[str]) -> Cut:
-    """Split an assertion's expression in place: the calls of the answer's function, outermost first, and the rest."""
+    """Split an assertion in place: the answer's calls, outermost first, and the rest."""
     cutter = _Cutter(set(called))
     rest = cutter.visit(test)
     return Cut(tuple(cutter.calls), rest)
 
 
 class _Cutter(ast.NodeTransformer):
-    """Replaces calls of the answer's function by `_r[0]`, `_r[1]`, ... in place, and collects them in `calls`."""
+    """Replaces calls of the answer by `_r[0]`, `_r[1]`, ... in place, and collects them."""
 
     def __init__(self, called: Collection[str]) -> None:
         self.calls: list[ast.Call] = []
@@ -176,21 +192,24 @@ class _Cutter(ast.NodeTransformer):
         )
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        # Most of what a long literal holds; the library looks at each for old names of visitors, four times as long.
+        # A long literal is made of these, and for each the library looks for old names of visitors,
+        # which takes four times as long.
         return node
 
 
 def is_result(node: ast.expr) -> bool:
-    """Whether a node is an item of the results list, such as `_r[0]`, which stands for a call's value."""
-    return (
-        isinstance(node, ast.Subscript)
-        and isinstance(node.value, ast.Name)
-        and node.value.id == RESULTS
-    )
+    """Whether a node is an item of the results: `_r[0]` stands for the value of a call."""
+    if not isinstance(node, ast.Subscript) or not isinstance(node.value, ast.Name):
+        return False
+    return node.value.id == RESULTS
 
 
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
-    """Return the value of a literal, `inf`, `nan`, or a name bound to a literal; NotACall for anything else."""
+    """Return the value of a literal, `inf`, `nan`, or a name bound to a literal.
+
+    Raises:
+        NotACall: it is anything else.
+    """
     if isinstance(node, ast.Name) and names and node.id in names:
         return names[node.id].value
     try:
@@ -204,9 +223,12 @@ def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
 
 
 class _Reader:
+    """Reads the assertions of a program, and gathers the tests that they make."""
+
     def __init__(self, called: Collection[str], parameters: Sequence[str]) -> None:
-        self._called, self._parameters = set(called), parameters
-        self._claims: list[_Claim] = []
+        self._called = set(called)
+        self._parameters = parameters
+        self._comparisons: list[_Comparison] = []
         self._dropped: list[str] = []
 
     def read(self, statements: Sequence[ast.stmt], names: dict[str, _Bound]) -> None:
@@ -217,12 +239,13 @@ class _Reader:
                     pass
                 case ast.Assert(test=test):
                     try:
-                        self._claims.append(self._read_claim(test, names))
+                        self._comparisons.append(self._read_comparison(test, names))
                     except NotACall as error:
                         self._dropped.append(str(error))
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
                     names.pop(name, None)
-                    # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow without bound.
+                    # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow
+                    # without bound.
                     with contextlib.suppress(NotACall):
                         names[name] = _Bound(value, parse_value(value))
                 case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
@@ -230,50 +253,63 @@ class _Reader:
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
                 case _:
-                    # A loop, a `with`, a call: its assertions are no literal tests, and its names may have changed.
-                    inner = list(ast.walk(statement))
-                    self._dropped += [
-                        f"inside {type(statement).__name__}"
-                        for node in inner
-                        if isinstance(node, ast.Assert)
-                    ]
-                    for node in inner:
-                        if isinstance(node, ast.Name):
-                            names.pop(node.id, None)
+                    self._drop(statement, names)
+
+    def _drop(self, statement: ast.stmt, names: dict[str, _Bound]) -> None:
+        """Leave out a loop, a `with`, a call.
+
+        Its assertions are no literal tests, and names in it may have changed.
+        """
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Assert):
+                self._dropped.append(f"inside {type(statement).__name__}")
+            elif isinstance(node, ast.Name):
+                names.pop(node.id, None)
 
     def asserted(self) -> DecodedTests:
-        """Return the tests that were read, all with one tolerance, since a problem has one checker."""
-        tolerances = {
-            (c.absolute, c.relative)
-            for c in self._claims
-            if (c.absolute, c.relative) != (None, None)
-        }
-        chosen = min(tolerances, key=lambda t: (t[0] or 0, t[1] or 0), default=None)
-        # Nodes where at least half of the claims say so.
-        places = range(max((len(claim.kinds) for claim in self._claims), default=0))
-        kinds = tuple(
-            _usual([claim.kinds[place] for claim in self._claims if place < len(claim.kinds)])
-            for place in places
-        )
-        returns = _usual([claim.returns for claim in self._claims])
-        call = Call(parameters=kinds, returns=returns) if {*kinds, returns} != {"json"} else None
-        tests, dropped = [], list(self._dropped)
-        for claim in self._claims:
-            if (claim.absolute, claim.relative) not in ((None, None), chosen):
+        """Return the tests that were read, all with one tolerance: a problem has one checker."""
+        tolerances = {comparison.tolerance for comparison in self._comparisons}
+        tolerances.discard(_EXACT)
+        # Of several tolerances the strictest counts; comparisons with others are left out.
+        chosen = min(tolerances, key=_strictness, default=_EXACT)
+        call = self._find_call()
+        tests = []
+        dropped = list(self._dropped)
+        for comparison in self._comparisons:
+            # An exact comparison also holds within a tolerance.
+            if comparison.tolerance not in (_EXACT, chosen):
                 dropped.append("a second tolerance")
-            elif not _fits(claim, call or Call()):
+            elif not _fits(comparison, call or Call()):
                 dropped.append("nodes in place of plain values, or the other way around")
             else:
                 try:
-                    tests.append(write_call(claim.arguments, claim.expected))
+                    tests.append(write_call(comparison.arguments, comparison.expected))
                 except NotACall as error:
                     dropped.append(str(error))
-        checker = (
-            Checker(type="float", absolute=chosen[0], relative=chosen[1]) if chosen else Checker()
-        )
+        checker = Checker()
+        if chosen != _EXACT:
+            absolute, relative = chosen
+            checker = Checker(type="float", absolute=absolute, relative=relative)
         return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
 
-    def _read_claim(self, test: ast.expr, names: _Names) -> _Claim:
+    def _find_call(self) -> Call | None:
+        """Return the types of arguments and result; None if all are plain JSON.
+
+        A type is taken where at least half of the comparisons say so.
+        """
+        shown_by_place: list[list[str]] = []
+        for comparison in self._comparisons:
+            for place, kind in enumerate(comparison.kinds):
+                if place == len(shown_by_place):
+                    shown_by_place.append([])
+                shown_by_place[place].append(kind)
+        kinds = [_usual(shown) for shown in shown_by_place]
+        returns = _usual([comparison.returns for comparison in self._comparisons])
+        if {*kinds, returns} == {"json"}:
+            return None
+        return Call(parameters=tuple(kinds), returns=returns)
+
+    def _read_comparison(self, test: ast.expr, names: _Names) -> _Comparison:
         """Read an assertion that compares one call with a literal."""
         calls, rest = cut_calls(test, self._called)
         call = calls[0] if len(calls) == 1 else None
@@ -284,11 +320,13 @@ class _Reader:
                     case ast.Call(
                         func=ast.Attribute(attr="approx"), args=[value], keywords=options
                     ):
-                        return self._claim_close(call, value, options, names, ("rel", 1e-6), "abs")
-                return self._claim(call, other, names)
+                        return self._compare_within(
+                            call, value, options, names, ("rel", 1e-6), "abs"
+                        )
+                return self._compare(call, other, names)
             case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in _SAME:
                 call, other = self._sides(call, left, right)
-                return self._claim(call, other, names)
+                return self._compare(call, other, names)
             case ast.Compare(
                 left=ast.Call(
                     func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]
@@ -297,24 +335,26 @@ class _Reader:
                 comparators=[bound],
             ):
                 call, other = self._sides(call, left, right)
-                expected, within = parse_value(other, names), parse_value(bound, names)
-                return _Claim(
-                    self._read_call(call, names)[0], _real(expected), absolute=_tolerance(within)
-                )
+                expected = parse_value(other, names)
+                within = parse_value(bound, names)
+                arguments, _ = self._read_call(call, names)
+                return _Comparison(arguments, _real(expected), absolute=_tolerance(within))
             case ast.Call(
                 func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]
             ):
                 call, other = self._sides(call, left, right)
-                return self._claim_close(
+                return self._compare_within(
                     call, other, rest.keywords, names, ("rel_tol", 1e-9), "abs_tol"
                 )
         raise NotACall(f"no call compared with a literal: {_show(test)}")
 
-    def _claim(self, call: ast.Call, other: ast.expr, names: _Names) -> _Claim:
+    def _compare(self, call: ast.Call, other: ast.expr, names: _Names) -> _Comparison:
         arguments, kinds = self._read_call(call, names)
-        return _Claim(arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other))
+        return _Comparison(
+            arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other)
+        )
 
-    def _claim_close(
+    def _compare_within(
         self,
         call: ast.Call,
         value: ast.expr,
@@ -322,31 +362,44 @@ class _Reader:
         names: _Names,
         relative: tuple[str, float],
         absolute: str,
-    ) -> _Claim:
-        """Return the claim of a comparison within the tolerance in `options`; `relative` is a name and default."""
-        given = {option.arg or "": parse_value(option.value, names) for option in options}
-        if not given.keys() <= {relative[0], absolute}:
-            raise NotACall(f"unknown options of a tolerance: {', '.join(given)}")
-        within = {
-            name: _tolerance(number)
-            for name, number in (given or dict([relative])).items()
-            if number
-        }
+    ) -> _Comparison:
+        """Return a comparison within the tolerance in `options`.
+
+        Args:
+            relative: name of the option of a relative tolerance, and the default where there are no
+                options.
+            absolute: name of the option of an absolute tolerance.
+        """
+        name_of_relative, default = relative
+        options_given = {option.arg or "": parse_value(option.value, names) for option in options}
+        if not options_given.keys() <= {name_of_relative, absolute}:
+            raise NotACall(f"unknown options of a tolerance: {', '.join(options_given)}")
+        if not options_given:
+            options_given = {name_of_relative: default}
+        within = {}
+        for name, number in options_given.items():
+            if number:
+                within[name] = _tolerance(number)
         expected = _real(parse_value(value, names))
-        return _Claim(
-            self._read_call(call, names)[0], expected, within.get(absolute), within.get(relative[0])
-        )
+        arguments, _ = self._read_call(call, names)
+        return _Comparison(arguments, expected, within.get(absolute), within.get(name_of_relative))
 
     def _sides(
         self, call: ast.Call | None, left: ast.expr, right: ast.expr
     ) -> tuple[ast.Call, ast.expr]:
-        """Return the call, and the expression that its value is compared with; NotACall without a call."""
-        if call is None or not (is_result(left) or is_result(right)):
-            raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
-        return (call, right) if is_result(left) else (call, left)
+        """Return the call, and the expression that its value is compared with.
+
+        Raises:
+            NotACall: neither side is the call.
+        """
+        if call is not None and is_result(left):
+            return call, right
+        if call is not None and is_result(right):
+            return call, left
+        raise NotACall(f"no call of {' or '.join(sorted(self._called))}: {_show(right)}")
 
     def _read_call(self, node: ast.Call, names: _Names) -> tuple[list[Any], tuple[str, ...]]:
-        """Return the arguments of a call in the order of the parameters, and the type name of each."""
+        """Return the arguments of a call in the order of the parameters, and their type names."""
         positional: list[Any] = []
         kinds: list[str] = []
         for argument in node.args:
@@ -376,7 +429,10 @@ class _Reader:
 
 
 class _Literals(ast.NodeTransformer):
-    """Replaces in place: names by their literals; `inf`, `null`, ... by constants; `list_node([1])` by its list."""
+    """Replaces in place what stands for a literal.
+
+    Names by their literals, `inf` and `null` by constants, `list_node([1])` by its list.
+    """
 
     def __init__(self, names: _Names) -> None:
         self._names = names
@@ -384,11 +440,15 @@ class _Literals(ast.NodeTransformer):
     def visit_Name(self, node: ast.Name) -> ast.expr:
         if node.id in self._names:
             return self._names[node.id].node
-        return ast.Constant(_WORDS[node.id]) if node.id in _WORDS else node
+        if node.id in _WORDS:
+            return ast.Constant(_WORDS[node.id])
+        return node
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.expr:
         is_math = isinstance(node.value, ast.Name) and node.value.id in ("math", "np", "numpy")
-        return ast.Constant(float(node.attr)) if is_math and node.attr in ("inf", "nan") else node
+        if is_math and node.attr in ("inf", "nan"):
+            return ast.Constant(float(node.attr))
+        return node
 
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
@@ -398,45 +458,54 @@ class _Literals(ast.NodeTransformer):
                 if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
             case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
-                return (
-                    _drop_orphans(self.visit(values)) if name == "tree_node" else self.visit(values)
-                )
+                items = self.visit(values)
+                return _drop_orphans(items) if name == "tree_node" else items
         self.generic_visit(node)
         return node
 
 
 def _drop_orphans(values: ast.expr) -> ast.expr:
-    """Return a level-order list without the items that have no parent, which the tree's builder ignores."""
-    if isinstance(values, ast.List):
-        places, kept = 1, 0
-        for item in values.elts:
-            if places == 0:
-                break
-            places += -1 if isinstance(item, ast.Constant) and item.value is None else 1
-            kept += 1
-        return ast.List(values.elts[:kept], values.ctx)
-    return values
+    """Return a level-order list of a tree without the items that have no parent.
+
+    The tree's builder ignores them.
+    """
+    if not isinstance(values, ast.List):
+        return values
+    num_free = 1
+    num_kept = 0
+    for item in values.elts:
+        if num_free == 0:
+            break
+        # A node takes one place and makes two; None only takes one.
+        is_none = isinstance(item, ast.Constant) and item.value is None
+        if is_none:
+            num_free -= 1
+        else:
+            num_free += 1
+        num_kept += 1
+    return ast.List(values.elts[:num_kept], values.ctx)
 
 
 def _usual(kinds: Sequence[str]) -> str:
-    found = Counter(kinds).most_common()
-    return max(found, key=lambda pair: (pair[1], pair[0] != "json"))[0] if found else "json"
+    """Return the most frequent of some type names, of equals one that is not `json`."""
+    if not kinds:
+        return "json"
+    counts = Counter(kinds).most_common()
+    kind, _ = max(counts, key=lambda pair: (pair[1], pair[0] != "json"))
+    return kind
 
 
-def _fits(claim: _Claim, call: Call) -> bool:
-    """Whether a claim's values have the types of `call`; None and [] fit every type."""
-    given = [
-        *zip(
-            call.parameters or ["json"] * len(claim.kinds),
-            claim.kinds,
-            claim.arguments,
-            strict=False,
-        )
-    ]
-    given.append((call.returns, claim.returns, claim.expected))
-    return all(
-        kind == mine or (mine == "json" and value in (None, [])) for kind, mine, value in given
-    )
+def _fits(comparison: _Comparison, call: Call) -> bool:
+    """Whether a comparison's values have the types of `call`; None and [] fit every type."""
+    parameters = call.parameters or ["json"] * len(comparison.kinds)
+    for kind, shown, value in zip(parameters, comparison.kinds, comparison.arguments, strict=False):
+        if not _has_type(kind, shown, value):
+            return False
+    return _has_type(call.returns, comparison.returns, comparison.expected)
+
+
+def _has_type(kind: str, shown: str, value: Any) -> bool:
+    return kind == shown or (shown == "json" and value in (None, []))
 
 
 def _kind_of(node: ast.expr) -> str:
@@ -444,8 +513,10 @@ def _kind_of(node: ast.expr) -> str:
     match node:
         case ast.Call(func=ast.Name(id=name)) if name in _BUILDERS:
             return _BUILDERS[name]
-        case ast.List(elts=[first, *rest]) if (kind := _kind_of(first)) != "json":
-            return f"list[{kind}]" if all(_kind_of(one) == kind for one in rest) else "json"
+        case ast.List(elts=[first, *rest]):
+            kind = _kind_of(first)
+            if kind != "json" and all(_kind_of(item) == kind for item in rest):
+                return f"list[{kind}]"
     return "json"
 
 
@@ -469,182 +540,3 @@ def _show(node: ast.AST) -> str:
         return shorten(ast.unparse(node), 60)
     except (RecursionError, ValueError, MemoryError):
         return type(node).__name__
-
-
-_CANDIDATE = "candidate"
-
-
-@dataclass(frozen=True, slots=True)
-class SplitAssertion:
-    """An assertion cut in two, as source: calls that the answer's process runs, and a condition on their values."""
-
-    calls: tuple[str, ...]
-    """Python expressions that the answer's process evaluates."""
-    source: str
-    """Python expression that must be true of the values of `calls`; `_r[0]` is the first."""
-
-
-@cache
-def claims_checker() -> Checker:
-    """Return a checker of type `program` that decides claims: `sandboxed/claims.py`."""
-    return Checker(type="program", code=_read("claims"), protocol="testlib")
-
-
-def claims_harness(preamble: str = "") -> str:
-    """Return Python source that runs the preamble, the answer and the calls in stdin, once `main(answer)` is added."""
-    return f"{_read('caller')}\n\nPREAMBLE = {preamble!r}\n" if preamble else _read("caller")
-
-
-def claims_test(
-    claims: Sequence[SplitAssertion], *, prelude: str = "", setup: str = ""
-) -> TestCase:
-    """Return one test that makes the calls of all these claims, and passes if every claim is true.
-
-    Args:
-        claims: the assertions, cut in two.
-        prelude: source that runs in the checker before the claims.
-        setup: source that runs in the answer's process before the calls.
-    """
-    calls, sources = [], []
-    for claim in claims:
-        source = claim.source
-        if calls:
-            rest = parse_source(source, mode="eval").body
-            for node in ast.walk(rest):
-                if (
-                    isinstance(node, ast.Subscript)
-                    and is_result(node)
-                    and isinstance(node.slice, ast.Constant)
-                ):
-                    node.slice = ast.Constant(int(str(node.slice.value)) + len(calls))
-            source = ast.unparse(rest)
-        sources.append(source)
-        calls.extend(claim.calls)
-    asked = {"calls": calls, **({"setup": setup} if setup else {})}
-    return TestCase(
-        input=json.dumps(asked), output=json.dumps({"prelude": prelude, "claims": sources})
-    )
-
-
-def read_claims(
-    statements: Sequence[ast.stmt], *, called: Collection[str], entry: str
-) -> list[SplitAssertion] | None:
-    """Cut assertions in two; None if one of them cannot be.
-
-    Args:
-        statements: assertions, and statements that prepare them without naming the answer.
-        called: names under which the answer's function is called.
-        entry: the name that the answer defines.
-    """
-    bound = {name for statement in statements for name in _bound_names(statement)}
-    claims = []
-    for statement in statements:
-        if isinstance(statement, ast.Assert):
-            claim = cut_assertion(statement.test, called=called, entry=entry, bound=bound)
-            if claim is None:
-                return None
-            claims.append(claim)
-        elif _names(statement) & set(called):
-            return None
-    return claims
-
-
-def cut_assertion(
-    test: ast.expr, *, called: Collection[str], entry: str, bound: Collection[str] = ()
-) -> SplitAssertion | None:
-    """Cut one assertion in two; None if its calls depend on names that only the test defines."""
-    cut = cut_calls(test, called)
-    if _names(cut.rest) & set(called) or any(_names(call) & set(bound) for call in cut.calls):
-        return None
-    scopes = (ast.comprehension, ast.Lambda, ast.NamedExpr)
-    if cut.calls and any(
-        isinstance(node, scopes) for part in (cut.rest, *cut.calls) for node in ast.walk(part)
-    ):
-        return None
-    for node in (inner for call in cut.calls for inner in ast.walk(call)):
-        # A test may call the function `candidate`; its own name is called.
-        if isinstance(node, ast.Name) and node.id == _CANDIDATE:
-            node.id = entry
-    return SplitAssertion(tuple(map(ast.unparse, cut.calls)), ast.unparse(cut.rest))
-
-
-def claim_tests(source: str, *, called: Collection[str], entry: str) -> list[TestCase]:
-    """Return one test per assertion that calls the answer; NotACall if one cannot be cut, or none calls it."""
-    tests = _claim(parse_test(source).body, called, entry)
-    if not tests:
-        raise NotACall(f"no assertion about {entry} alone: {shorten(source, 80)}")
-    return tests
-
-
-def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase]:
-    """Return tests of a `def check(candidate)`: one per assertion, or one that runs it whole; NotACall without it."""
-    tree = parse_test(source)
-    check = next(
-        (node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name == "check"),
-        None,
-    )
-    if check is None:
-        raise NotACall("it defines no check(candidate)")
-    statements = [*(node for node in tree.body if node is not check), *check.body]
-    tests = _claim(statements, (_CANDIDATE, entry), entry, preamble)
-    asked, told = {"replay": source, "entry": entry}, {"replay": source, "prelude": preamble}
-    return tests or [TestCase(input=json.dumps(asked), output=json.dumps(told))]
-
-
-def _claim(
-    statements: Sequence[ast.stmt], called: Collection[str], entry: str, prelude: str = ""
-) -> list[TestCase]:
-    """Return one test per assertion that calls the answer; none if any cannot be split."""
-    claims = read_claims(statements, called=called, entry=entry) or []
-    before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
-    known = "\n".join([prelude, *before])
-    return [claims_test([claim], prelude=known) for claim in claims if claim.calls]
-
-
-def find_called(source: str, code: str = "") -> list[str]:
-    """Return names that assertions call, in order: functions of `code`, or neither bound in `source` nor built in."""
-    tree, solution = (parse_python(text) or ast.Module([], []) for text in (source, code))
-    defined = {node.name for node in solution.body if isinstance(node, ast.FunctionDef)}
-    asserts = [node for node in ast.walk(tree) if isinstance(node, ast.Assert)]
-    calls = [node.func for test in asserts for node in ast.walk(test) if isinstance(node, ast.Call)]
-    bound = {name for node in tree.body for name in _bound_names(node)}
-    names = dict.fromkeys(func.id for func in calls if isinstance(func, ast.Name))
-    return [
-        name for name in names if name in defined or not (name in bound or hasattr(builtins, name))
-    ]
-
-
-def parse_test(source: str) -> ast.Module:
-    """Return the syntax tree of a test's code; NotACall if it is not Python."""
-    tree = parse_python(source)
-    if tree is None:
-        raise NotACall(f"it is not Python: {shorten(source, 80)}")
-    return tree
-
-
-def _names(node: ast.AST) -> set[str]:
-    return {inner.id for inner in ast.walk(node) if isinstance(inner, ast.Name)}
-
-
-def _bound_names(statement: ast.stmt) -> set[str]:
-    found = set()
-    for node in ast.walk(statement):
-        match node:
-            case (
-                ast.Name(id=name, ctx=ast.Store())
-                | ast.FunctionDef(name=name)
-                | ast.ClassDef(name=name)
-            ):
-                found.add(name)
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                found |= {(alias.asname or alias.name).split(".")[0] for alias in names}
-    return found
-
-
-@cache
-def _read(name: str) -> str:
-    return (
-        files("microcoder.data.formats")
-        .joinpath("sandboxed", f"{name}.py")
-        .read_text(encoding="utf-8")
-    )

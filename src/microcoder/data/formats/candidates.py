@@ -1,4 +1,4 @@
-"""The records of the pipeline: a problem that is not in the corpus yet, and a row that was rejected.
+"""The records of the pipeline: a problem that is not in the corpus yet, and a rejected row.
 
     raw row -> Candidate -> ... -> Candidate -> Problem        or, at any stage, -> Rejection
 
@@ -20,7 +20,9 @@ from microcoder.judge.core.machine import is_disk_full
 from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
+"""A stage of a build."""
 STAGES: tuple[Stage, ...] = ("collect", "process", "filter", "generate", "verify")
+"""The stages in their order."""
 
 Known = Literal[
     "accepted",
@@ -31,6 +33,7 @@ Known = Literal[
     "compile_error",
     "partial",
 ]
+"""The verdict that a source gives a program."""
 
 
 class Solution(Record):
@@ -64,9 +67,11 @@ class Difficulty(Record):
     predictor: str = ""
     """Model and hash of the prompt that gave the score."""
     pass_rate: float | None = None
-    """Share of a model's answers that passed all tests; `pass_rate_low` and `pass_rate_high` are its interval."""
+    """Share of a model's answers that passed all tests."""
     pass_rate_low: float | None = None
+    """Lower end of the interval of `pass_rate`."""
     pass_rate_high: float | None = None
+    """Upper end of the interval of `pass_rate`."""
     measured_on: str = ""
     """Model, checkpoint, budget and evaluator version that the pass rate belongs to."""
 
@@ -77,7 +82,10 @@ class Origin(Record):
     kind: str
     """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
     certificate: Literal["", "package", "model", "unchecked"] = ""
-    """What accepted a generated input: validators of the `package` or by a `model`; `unchecked`: none; empty: given."""
+    """What accepted a generated input: validators of the `package` or by a `model`.
+
+    `unchecked`: none did; empty: the input was given.
+    """
     seed: int = 0
     """Seed of the random choices; 0 if there were none."""
     parent: str = ""
@@ -118,7 +126,10 @@ class InputKit(Record):
     programs: tuple[InputProgram, ...] = ()
     recipes: tuple[InputRecipe, ...] = ()
     flags: tuple[tuple[str, ...], ...] = ()
-    """Arguments of validators, one tuple per group of tests; an input is valid if accepted with those of one group."""
+    """Arguments of validators, one tuple per group of tests.
+
+    An input is valid if accepted with those of one group.
+    """
     left_out: tuple[str, ...] = ()
     """Parts that could not be read, and why."""
 
@@ -129,7 +140,10 @@ Note = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DecodedTests:
-    """Tests in our own form, with function, checker and harness, and notes on what was changed or left out."""
+    """Tests in our own form, with function, checker and harness.
+
+    Notes say what was changed or left out.
+    """
 
     __test__ = False  # not a pytest class
 
@@ -146,12 +160,19 @@ class DecodedTests:
     def fields(self) -> dict[str, Any]:
         """The fields that a candidate takes from these tests, by name."""
         return {
-            name: getattr(self, name) for name in ("tests", "fn_name", "call", "checker", "harness")
+            "tests": self.tests,
+            "fn_name": self.fn_name,
+            "call": self.call,
+            "checker": self.checker,
+            "harness": self.harness,
         }
 
 
 class Candidate(Record):
-    """A problem that a build has read, but not yet accepted into the corpus; every stage changes or rejects it."""
+    """A problem that a build has read, but not yet accepted into the corpus.
+
+    Every stage changes or rejects it.
+    """
 
     id: str = Field(min_length=1)
     """`dataset/row`, the same in every run."""
@@ -173,7 +194,7 @@ class Candidate(Record):
     statement_found: str = ""
     """The statement as the source has it, unchanged."""
     statement: str = ""
-    """The statement as models are shown it; the same as `statement_found` until the process stage."""
+    """The statement as models are shown it; until the process stage as `statement_found`."""
     natural_language: str = ""
     """ISO 639-1 code of the statement, from the source or the process stage; empty until then."""
     programming_language: str = "python"
@@ -186,45 +207,53 @@ class Candidate(Record):
     """Program that runs an answer in its place, see `Problem.harness`."""
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
-    """One name per test where the source groups them (`sample`, `secret/group1`); otherwise empty."""
+    """One name per test where the source groups them (`sample`, `secret/group1`); else empty."""
     origins: tuple[Origin, ...] = ()
-    """One per test where some were made here or come from a merged record; otherwise empty: the source gave all."""
+    """One per test where some were made here or come from a merged record.
+
+    Otherwise empty: the source gave all.
+    """
     kit: InputKit = InputKit()
     """The package's own generators and validators of inputs."""
     checker: Checker = Checker()
     time_limit_seconds: float | None = None
     time_multiplier: float | None = Field(default=None, gt=0)
-    """If the source states no time limit but a factor: the limit is the slowest accepted program's time times this."""
+    """If the source states no time limit but a factor: the limit is the slowest accepted program's
+    time, times this."""
     memory_limit_mib: int | None = None
     solutions: tuple[Solution, ...] = ()
     flags: tuple[str, ...] = ()
-    """Obstacles: the source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
-    `file_io`, the process stage finds `interactive` and `many_answers`, the generate stage `no_tests_made`, the verify
-    stage `slow_passes`. What is only worth knowing: `has_image`, `tests_dropped`,
-    `samples_not_shown`, `samples_missing`, `samples_differ`."""
+    """Obstacles, and what is only worth knowing.
+
+    The source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
+    `file_io`; the process stage finds `interactive` and `many_answers`, the generate stage
+    `no_tests_made`, the verify stage `slow_passes`. Only worth knowing are `has_image`,
+    `tests_dropped`, `samples_not_shown`, `samples_missing` and `samples_differ`.
+    """
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
     counts: dict[str, tuple[int, int]] = Field(default={})
-    """Name of each rate that the verify stage measures: programs judged as known, and programs run; else empty."""
+    """Name of each rate that the verify stage measures: programs judged as known, and programs run.
+
+    Empty before that stage.
+    """
     lineage: tuple[Lineage, ...] = ()
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
 
     def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
-        """Return a copy with these fields changed, and a line of lineage for each that did change."""
+        """Return a copy with these fields changed, and a line of lineage for each change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
+        if not changed:
+            return self
         lines = tuple(
             Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed
         )
-        return (
-            self.model_copy(update={**changed, "lineage": self.lineage + lines})
-            if changed
-            else self
-        )
+        return self.model_copy(update={**changed, "lineage": self.lineage + lines})
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
-        """Return a rejection that holds the whole candidate; `reason` is a code such as `no_tests`."""
+        """Return a rejection that holds the whole candidate; `reason` is such as `no_tests`."""
         return Rejection(
             id=self.id,
             dataset=self.dataset,
@@ -239,26 +268,29 @@ class Candidate(Record):
         """Return the candidate as the problem that training reads.
 
         Raises:
-            pydantic.ValidationError: it is not complete; only candidates that passed every stage are.
+            pydantic.ValidationError: it is not complete; those that passed every stage are.
         """
-        limits: dict[str, Any] = {
-            "time_limit_seconds": self.time_limit_seconds,
-            "memory_limit_mib": self.memory_limit_mib,
-        }
-        references = [
-            s.code
-            for s in self.solutions
-            if s.known == "accepted" and s.language == self.programming_language
-        ]
+        fields = self._judged_fields(self.programming_language)
+        # Without limits of its own, a problem has the judge's.
+        if self.time_limit_seconds is not None:
+            fields["time_limit_seconds"] = self.time_limit_seconds
+        if self.memory_limit_mib is not None:
+            fields["memory_limit_mib"] = self.memory_limit_mib
         return Problem(
-            **self._judged(self.programming_language),
-            **{name: value for name, value in limits.items() if value is not None},
+            **fields,
             statement=self.statement,
             harness=self.harness,
             tests=self.tests,
             tier=self.platform_difficulty or None,
-            reference=references[0] if references else None,
+            reference=self._find_reference(),
         )
+
+    def _find_reference(self) -> str | None:
+        """Return the first right program in the language of answers; None without one."""
+        for solution in self.solutions:
+            if solution.known == "accepted" and solution.language == self.programming_language:
+                return solution.code
+        return None
 
     def to_trial(
         self,
@@ -268,7 +300,7 @@ class Candidate(Record):
         memory_mib: int,
         tests: Sequence[TestCase] | None = None,
     ) -> Problem:
-        """Return the problem that a program of some language is judged by, under limits that need not be its own.
+        """Return the problem that a program of some language is judged by, under these limits.
 
         Args:
             language: of the program; the harness is left out unless it is Python.
@@ -278,15 +310,19 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
         """
+        harness = self.harness if language == "python" else None
+        if tests is None:
+            tests = self.tests
         return Problem(
-            **self._judged(language),
-            harness=self.harness if language == "python" else None,
-            tests=tuple(self.tests if tests is None else tests),
+            **self._judged_fields(language),
+            harness=harness,
+            tests=tuple(tests),
             time_limit_seconds=seconds,
             memory_limit_mib=memory_mib,
         )
 
-    def _judged(self, language: str) -> dict[str, Any]:
+    def _judged_fields(self, language: str) -> dict[str, Any]:
+        """Return the fields that a problem takes over, by name."""
         return {
             "id": self.id,
             "language": language,
@@ -309,7 +345,10 @@ class Rejection(Record):
     detail: str = ""
     """What was found in the row, in a few words."""
     raw: str = ""
-    """The row as it was found, where it could not be read (bytes that are no UTF-8 as base64 after `base64:`)."""
+    """The row as it was found, where it could not be read.
+
+    Bytes that are no UTF-8 are in base64, after `base64:`.
+    """
     candidate: Candidate | None = None
     """The candidate before it was rejected; None for a row that could not be read."""
 
@@ -317,12 +356,15 @@ class Rejection(Record):
 Made = TypeVar("Made")
 
 _MAX_DETAIL = 300
+"""Characters of the detail of a rejection as `row_fault`."""
 
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
     "not_english": "the statement is in another language",
     "broken_tests": "no test could be read",
-    "conflicting_tests": "more tests than allowed give one input two outputs, and nothing but a comparison decides",
+    "conflicting_tests": (
+        "more tests than allowed give one input two outputs, and nothing but a comparison decides"
+    ),
     "no_signature": "a function is asked for whose parameters are nowhere said",
     "too_short": "too few words to say a problem",
     "too_long": "a page rather than a problem",
@@ -331,10 +373,16 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
-    "gives_points": "its output validator gives points, and nothing says from how many on an answer is right",
-    "needs_files": "a program is built together with files of its package, such as a grader that calls it",
+    "gives_points": (
+        "its output validator gives points, and nothing says from how many on an answer is right"
+    ),
+    "needs_files": (
+        "a program is built together with files of its package, such as a grader that calls it"
+    ),
     "no_tests": "nothing to judge an answer by, and nothing could be made",
-    "all_tests_shown": "its statement shows every test that is left, so that writing them down passes",
+    "all_tests_shown": (
+        "its statement shows every test that is left, so that writing them down passes"
+    ),
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
     "contaminated": "it is a problem of a benchmark",
@@ -349,7 +397,10 @@ REASONS: dict[str, str] = {
 def process_row(
     candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]
 ) -> Made | Rejection:
-    """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`, so that the run goes on."""
+    """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`.
+
+    So one row does not end the run.
+    """
     try:
         return work(candidate)
     except MicroCoderError:
@@ -358,6 +409,9 @@ def process_row(
         if is_disk_full(error):
             raise
         # Where recursion or memory ended differs from run to run; the rows must not.
-        said = "" if isinstance(error, RecursionError | MemoryError) else f": {error}"
-        text = f"{type(error).__name__}{said}".encode("utf-8", "replace").decode("utf-8")
+        text = type(error).__name__
+        if not isinstance(error, RecursionError | MemoryError):
+            text += f": {error}"
+        # Lone surrogates can be in any message, but not in UTF-8.
+        text = text.encode("utf-8", "replace").decode("utf-8")
         return candidate.reject(stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])

@@ -1,6 +1,7 @@
-"""Rows of one's own: which column holds what, named by an option such as `id=uid,statement=task.text`.
+"""Rows of your own: which column holds what, named by an option.
 
-What is not named is read as before: by the format that the row's fields show, or the one that is given.
+Such as `id=uid,statement=task.text`. Fields that are not named are read as before, by the format
+that the row's fields show, or by the one that is given.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,36 +10,55 @@ from typing import Any
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.format import Columns, Format
-from microcoder.data.formats.row import (
-    Malformed,
-    Row,
-    read_mebibytes,
-    read_seconds,
-    shorten,
-)
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.values import read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import ConfigError, nearest
 
 ID = "id"
-_OF_TESTS = ("input", "output")
-_PAIRED = ("inputs", "outputs")
+"""Field of a problem's name."""
+_KEYS = ("input", "output")
+"""Keys of each test, which can be named too."""
+_LISTS = ("inputs", "outputs")
+"""Fields of tests that are in two columns, of which both are named."""
 _TABLE = (
-    "statement", "tests", "fn_name", "starter_code", "solutions", "time_limit", "memory_limit", "difficulty", "title",
-    "url", "platform",
-)  # fmt: skip
-FIELDS = (ID, *_TABLE, *_OF_TESTS, *_PAIRED)
-"""What a column can be named for. `input` and `output` are keys of each test; `inputs` and `outputs` are columns."""
+    "statement",
+    "tests",
+    "fn_name",
+    "starter_code",
+    "solutions",
+    "time_limit",
+    "memory_limit",
+    "difficulty",
+    "title",
+    "url",
+    "platform",
+)
+"""Fields of `Columns` that a column can be named for."""
+FIELDS = (ID, *_TABLE, *_KEYS, *_LISTS)
+"""What a column can be named for.
+
+`input` and `output` are keys of each test; `inputs` and `outputs` are columns.
+"""
 _LIMITS: Mapping[str, tuple[Callable[[str], float | None], str]] = {
     "time_limit": (read_seconds, "seconds, as 2.5 or '500 ms'"),
     "memory_limit": (read_mebibytes, "MiB, as 256 or '1 GB'"),
 }
 """Field of a limit -> how its text is read, and examples of it."""
 _MOST_SHOWN = 12
+"""Columns that a message shows."""
 
 
 def parse_columns(text: str) -> dict[str, str]:
-    """Return `id=uid,statement=task.text` as field -> column; ConfigError for another form or an unknown field."""
+    """Return `id=uid,statement=task.text` as field -> column.
+
+    Raises:
+        ConfigError: it has another form, or names an unknown field.
+    """
     columns: dict[str, str] = {}
-    for part in filter(None, (part.strip() for part in text.split(","))):
+    for part in text.split(","):
+        part = part.strip()
+        if not part:
+            continue
         field, is_pair, column = (word.strip() for word in part.partition("="))
         if not is_pair or not column:
             raise ConfigError(
@@ -54,59 +74,87 @@ def check_columns(columns: Mapping[str, str]) -> None:
     for field, column in columns.items():
         if field not in FIELDS:
             near = nearest(field, FIELDS)
-            hint = f"; did you mean {near}?" if near else f"; use one of {', '.join(FIELDS)}"
-            raise ConfigError(f"columns: {field!r} is no field of a problem{hint}")
+            hint = f"did you mean {near}?" if near else f"use one of {', '.join(FIELDS)}"
+            raise ConfigError(f"columns: {field!r} is no field of a problem; {hint}")
         if not isinstance(column, str) or not column:
             raise ConfigError(
                 f"columns: {field} = {column!r} is no column; name one, such as 'uid'"
             )
 
 
-def with_columns(found: Format, columns: Mapping[str, str]) -> Format:
-    """Return a format that reads these columns in place of its own; ConfigError where its reader has no columns."""
+def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
+    """Return a format that reads these columns in place of its own.
+
+    Raises:
+        ConfigError: the format's reader has no columns, or only one of `inputs` and `outputs` is
+            named.
+    """
     named = {field: column for field, column in columns.items() if field != ID}
     if not named:
-        return found
-    reader = found.read
+        return format
+    reader = format.read
     if not isinstance(reader, Columns):
         raise ConfigError(
-            f"columns: the reader of {found.name} takes only id; leave out {', '.join(named)}, or name --format trl"
+            f"columns: the reader of {format.name} takes only id; "
+            f"leave out {', '.join(named)}, or name --format trl"
         )
     table = {field: column for field, column in named.items() if field in _TABLE}
-    changed: dict[str, Any] = dict(table)
-    if "tests" in table:
-        changed["assertions"] = ()
-    keys = {field: named[field] for field in _OF_TESTS if field in named}
-    lists = [named[field] for field in _PAIRED if field in named]
+    keys = {field: named[field] for field in _KEYS if field in named}
+    lists = [named[field] for field in _LISTS if field in named]
+    # Inputs without outputs are no tests.
     if len(lists) == 1:
         raise ConfigError("columns: inputs and outputs go together; name both")
-    tests = table.get("tests", reader.tests)
+    changed: dict[str, Any] = dict(table)
+    if "tests" in table:
+        # Tests that are named are read in place of the format's assertions.
+        changed["assertions"] = ()
+    if lists or keys:
+        changed["tests"] = _tests_reader(table.get("tests", reader.tests), lists, keys)
+
+    def read(row: Row) -> Candidate:
+        for column in (*table.values(), *lists):
+            if not row.has(column):
+                raise missing_column(row.values, column, columns)
+        _check_limits(row, table)
+        return replace(reader, **changed)(row)
+
+    tests_in = table.get("tests") or " and ".join(lists) or format.tests_in
+    return replace(format, read=read, tests_in=tests_in)
+
+
+def _tests_reader(
+    tests: str | tuple[str, ...] | Callable[[Row], object],
+    lists: Sequence[str],
+    keys: Mapping[str, str],
+) -> Callable[[Row], object]:
+    """Return a function that reads a row's tests.
+
+    Args:
+        tests: columns of tests, or the function of a format that returns them.
+        lists: columns of all inputs and of all outputs, which then are the tests.
+        keys: `input` and `output` -> the keys that each test has in their place.
+    """
 
     def read_tests(row: Row) -> object:
         if lists:
             inputs, outputs = (row.decoded(name) for name in lists)
             return {"inputs": inputs, "outputs": outputs}
-        names = (tests,) if isinstance(tests, str) else tests
-        value = names(row) if callable(names) else row.decoded(*names)
+        if callable(tests):
+            value = tests(row)
+        elif isinstance(tests, str):
+            value = row.decoded(tests)
+        else:
+            value = row.decoded(*tests)
         return _rename(value, keys)
 
-    if lists or keys:
-        changed["tests"] = read_tests
-
-    def read(row: Row) -> Candidate:
-        for field in (*table.values(), *lists):
-            if not row.has(field):
-                raise missing_column(row.values, field, columns)
-        _check_limits(row, table)
-        return replace(reader, **changed)(row)
-
-    return replace(
-        found, read=read, tests_in=table.get("tests", " and ".join(lists) or found.tests_in)
-    )
+    return read_tests
 
 
 def _check_limits(row: Row, table: Mapping[str, str]) -> None:
-    """Raise Malformed for a limit that the user named the column of and that cannot be read: no default replaces it."""
+    """Raise Malformed for a limit whose column is named and that cannot be read.
+
+    The user means that column: no default replaces it.
+    """
     for field, (read, example) in _LIMITS.items():
         column = table.get(field)
         if column is None:
@@ -139,18 +187,26 @@ def list_paths(values: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _rename(value: Any, keys: Mapping[str, str]) -> Any:
-    """Return a list of tests with the usual keys in place of the named ones; Malformed if a test lacks one."""
+    """Return a list of tests with the usual keys in place of the named ones.
+
+    A value that is no list of objects is returned unchanged: it has no keys.
+
+    Raises:
+        Malformed: a test lacks a named key.
+    """
     if not isinstance(value, Sequence) or isinstance(value, str):
         return value
     renamed = []
     for number, test in enumerate(value, 1):
         if not isinstance(test, Mapping):
             return value
+        changed = dict(test)
         for field, key in keys.items():
             if key not in test:
-                has = shorten(", ".join(map(str, test)))
+                present = shorten(", ".join(map(str, test)))
                 raise Malformed(
-                    "bad_tests", f"test {number} has no {key} (named for {field}), but {has}"
+                    "bad_tests", f"test {number} has no {key} (named for {field}), but {present}"
                 )
-        renamed.append({**test, **{field: test[key] for field, key in keys.items()}})
+            changed[field] = test[key]
+        renamed.append(changed)
     return renamed

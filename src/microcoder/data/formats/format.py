@@ -1,6 +1,7 @@
-"""Describes a format: its name, the files it reads, how a row is read, and which names of fields identify it.
+"""Describes a format: its name, the files it reads, how a row is read, which fields identify it.
 
-`Columns` reads formats that are a table, from the column of each field; most published sets are no more than that.
+`Columns` reads formats that are a table, from the column of each field. Most published sets are no
+more than that.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,36 +14,32 @@ from pydantic import ValidationError
 from pydantic_core import PydanticSerializationError
 
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Solution
-from microcoder.data.formats.row import (
-    Malformed,
-    Row,
-    read_licence,
-    read_mebibytes,
-    read_seconds,
-    shorten,
-)
-from microcoder.data.formats.tests import (
-    asserted_tests,
-    complete,
-    decode_tests,
-    find_platform,
-    python_solutions,
-)
+from microcoder.data.formats.programs import find_platform, python_solutions
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import asserted_tests, complete, decode_tests
+from microcoder.data.formats.values import read_licence, read_mebibytes, read_seconds, shorten
 from microcoder.judge.core.errors import explain_fault
 from microcoder.judge.languages import known_language
 
 Names = str | tuple[str, ...]
-"""A column, or several, of which the first present counts; `a.b` is inside an object, also one written as text."""
+"""A column, or several, of which the first present counts.
+
+`a.b` is inside an object, also inside one written as text.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """Which columns hold what; reads a format's rows, as in `Columns(statement="question", tests="input_output")`."""
+    """Which columns hold what; a reader of a format's rows.
+
+    Such as `Columns(statement="question", tests="input_output")`.
+    """
 
     statement: Names
     """The problem statement: a text, or a chat, of which the user's last message is taken."""
     tests: Names | Callable[[Row], object] = ()
-    """Tests in any encoding that `microcoder.data.formats.tests` lists, or a function that returns such."""
+    """Tests in any encoding that `microcoder.data.formats.tests` lists, or a function that returns
+    such."""
     assertions: Names = ()
     """A Python program of assertions, in place of tests."""
     called: tuple[str, ...] = ()
@@ -58,26 +55,30 @@ class Columns:
     difficulty: Names = ()
     starter_code: Names = ()
     solutions: Names | Callable[[Row], tuple[Solution, ...]] = ()
-    """Right programs in Python: a text, or a list of texts, also one written as text; see `read_program`."""
+    """Right programs in Python: a text, or a list of texts, also one written as text; see
+    `read_program`."""
     time_limit: Names = "time_limit"
     """Time limit: a number of seconds, or a text that names its unit."""
     memory_limit: Names = "memory_limit"
     """Memory limit: a number of MiB (from 65536 on: of bytes), or a text that names its unit."""
     prepare: Callable[[Row], Row] | None = None
-    """Called before any column is read: returns the row, changed if need be, or raises Malformed."""
+    """Called before any column is read: returns the row, changed if need be, or raises
+    Malformed."""
     also: Mapping[str, Callable[[Row], Any]] = field(default_factory=dict)
-    """Further fields of the candidate: name -> function of the row; `notes` gives entries for the lineage."""
+    """Further fields of the candidate: name -> function of the row; `notes` gives entries for the
+    lineage."""
 
     def __call__(self, row: Row) -> Candidate:
         """Return the candidate of a row; Malformed if it has none."""
-        row = self.prepare(row) if self.prepare else row
+        if self.prepare is not None:
+            row = self.prepare(row)
         statement, notes = row.asked(*_listed(self.statement))
         url = row.optional(*_listed(self.url)).strip()
         fields: dict[str, Any] = {
             "url": url,
             "platform": find_platform(url, row.name(*_listed(self.platform))),
             "title": row.name(*_listed(self.title)),
-            "date": row.date(self.date) if self.date else "",
+            "date": self._read_date(row),
             "tags": row.tags(*self.tags),
             "platform_difficulty": row.name(*_listed(self.difficulty)),
             "starter_code": row.optional(*_listed(self.starter_code)) or None,
@@ -85,18 +86,23 @@ class Columns:
             "time_limit_seconds": read_seconds(row.name(*_listed(self.time_limit))),
             "memory_limit_mib": read_mebibytes(row.name(*_listed(self.memory_limit))),
             "programming_language": known_language(row.get("language")) or "python",
-            **{name: read(row) for name, read in self.also.items()},
         }
+        for name, read in self.also.items():
+            fields[name] = read(row)
+        # `also` may give notes, which are no field of a candidate.
         own_notes = fields.pop("notes", ())
 
         def build(tests: DecodedTests) -> Candidate:
-            return row.candidate(
-                statement, replace(tests, notes=(*notes, *tests.notes, *own_notes)), **fields
-            )
+            all_notes = (*notes, *tests.notes, *own_notes)
+            return row.candidate(statement, replace(tests, notes=all_notes), **fields)
 
-        return complete(
-            build, lambda: self._read_tests(row, fields["platform"], fields["solutions"])
-        )
+        def decode() -> DecodedTests:
+            return self._read_tests(row, fields["platform"], fields["solutions"])
+
+        return complete(build, decode)
+
+    def _read_date(self, row: Row) -> str:
+        return row.date(self.date) if self.date else ""
 
     def _read_solutions(self, row: Row) -> tuple[Solution, ...]:
         if callable(self.solutions):
@@ -105,28 +111,44 @@ class Columns:
         return python_solutions(row.listed(name)) if name else ()
 
     def _read_tests(self, row: Row, platform: str, solutions: tuple[Solution, ...]) -> DecodedTests:
+        """Return the tests of a row, from the columns of tests or of assertions."""
         fn_name = row.optional(*_listed(self.fn_name))
-        # Where starter code was renamed since, the solution has the names that tests use.
-        codes = [row.optional(*_listed(self.starter_code)), *(one.code for one in solutions[:1])]
-        if not self.assertions:
-            found = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
-            code = next(filter(None, codes), "")
-            return decode_tests(
-                found, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged
-            )
+        starter_code = row.optional(*_listed(self.starter_code))
+        if self.assertions:
+            return self._read_assertions(row, fn_name, starter_code, solutions)
+        value = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
+        code = starter_code
+        if not code and solutions:
+            code = solutions[0].code
+        return decode_tests(
+            value, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged
+        )
+
+    def _read_assertions(
+        self, row: Row, fn_name: str, starter_code: str, solutions: tuple[Solution, ...]
+    ) -> DecodedTests:
+        """Return the tests of a program of assertions, read with the names of some code.
+
+        Where starter code was renamed since, the solution has the names that tests use.
+        """
         source = row.text(*_listed(self.assertions))
         read = partial(
             asserted_tests, [source], fn_name=fn_name, called=self.called, is_judged=row.is_judged
         )
-        *others, last = [code for code in codes if f"def {fn_name}(" in code] or codes[:1]
+        codes = [starter_code]
+        if solutions:
+            codes.append(solutions[0].code)
+        defining = [code for code in codes if f"def {fn_name}(" in code]
+        *others, last = defining or [starter_code]
         for code in others:
+            # The last of the codes says what is wrong, if none fits.
             with suppress(Malformed):
                 return read(code=code)
         return read(code=last)
 
 
 def read_program(row: Row, *, names: Sequence[str]) -> tuple[Solution, ...]:
-    """Return the first field that is not empty as one Python program, even if its text begins like a list."""
+    """Return the first field that is not empty as one program, even if it begins like a list."""
     return python_solutions([row.optional(*names)])
 
 
@@ -135,8 +157,11 @@ def _listed(names: Names) -> tuple[str, ...]:
 
 
 PAIRS = '{"inputs": [...], "outputs": [...]}, with "fn_name" where a function is called'
+"""Shape of tests in two lists, for error messages."""
 LISTED = 'a list of {"input": ..., "output": ...}'
+"""Shape of tests in one list, for error messages."""
 ASSERTIONS = "Python assertions that call the answer's function"
+"""Shape of tests that are assertions, for error messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +176,13 @@ class Folders:
     """Folders below which nothing is a row, such as tools that come with examples."""
 
 
+_LONGEST_DIFFICULTY = 40
+"""Characters of a difficulty that is taken from a row's own words."""
+
+
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format of rows: the files that hold them, how a row is read, and which fields identify it."""
+    """A format of rows: the files that hold them, how a row is read, which fields identify it."""
 
     name: str
     about: str
@@ -168,7 +197,8 @@ class Format:
     shape: str = PAIRS
     """Expected form of the tests, in a few words, for error messages."""
     marks: tuple[tuple[str, ...], ...] = ()
-    """Sets of fields, each of which identifies a row of this format; `a.b` for a field inside an object."""
+    """Sets of fields, each of which identifies a row of this format; `a.b` for a field inside an
+    object."""
 
     def read_row(
         self,
@@ -179,21 +209,28 @@ class Format:
         licence: str = "",
         is_judged: bool = False,
     ) -> Candidate:
-        """Return the candidate of a raw row, without executing anything of it; Malformed if it has none.
+        """Return the candidate of a raw row, without executing anything of it.
 
         Args:
             values: the row's fields; for a folder, `name` and `files`, contents by path.
             place: file and place in it, the same in every run.
-            source: prefix of ids, where one format is read from several places; by default the format's name.
-            licence: what the recipe or a known source states, for rows without a `licence` or `license` of their own.
+            source: prefix of ids, where one format is read from several places; by default the
+                format's name.
+            licence: what the recipe or a known source states, for rows without a `licence` or
+                `license` of their own.
             is_judged: read for judging answers, not for a corpus (see `Row.is_judged`).
+
+        Raises:
+            Malformed: the row has no candidate.
         """
-        name = f"{source or self.name}/{place}"
-        licence = (
-            read_licence(values.get("licence")) or read_licence(values.get("license")) or licence
-        )
+        own_licence = read_licence(values.get("licence")) or read_licence(values.get("license"))
         row = Row(
-            values, id=name, dataset=self.name, place=place, licence=licence, is_judged=is_judged
+            values,
+            id=f"{source or self.name}/{place}",
+            dataset=self.name,
+            place=place,
+            licence=own_licence or licence,
+            is_judged=is_judged,
         )
         try:
             candidate = self.read(row)
@@ -204,22 +241,24 @@ class Format:
             raise Malformed(reason, explain_fault(fault, where)) from None
         except Malformed as error:
             if error.candidate is not None:
+                # It is kept with its rejection, so it must be text that can be written.
                 _check_text(error.candidate)
             raise
         except RecursionError:
             raise Malformed("too_deep", "nested too deeply") from None
-        said = values.get("difficulty")
-        if (
-            not candidate.platform_difficulty
-            and isinstance(said, str)
-            and said.strip()
-            and "\n" not in said
-        ):
-            candidate = candidate.model_copy(
-                update={"platform_difficulty": shorten(said.strip(), 40)}
-            )
+        candidate = _take_difficulty(candidate, values.get("difficulty"))
         _check_text(candidate)
         return candidate
+
+
+def _take_difficulty(candidate: Candidate, difficulty: object) -> Candidate:
+    """Return the candidate with a row's `difficulty`, if it has none and that is a line of text."""
+    if candidate.platform_difficulty or not isinstance(difficulty, str):
+        return candidate
+    if not difficulty.strip() or "\n" in difficulty:
+        return candidate
+    words = shorten(difficulty.strip(), _LONGEST_DIFFICULTY)
+    return candidate.model_copy(update={"platform_difficulty": words})
 
 
 def _check_text(candidate: Candidate) -> None:
@@ -236,19 +275,28 @@ def _check_text(candidate: Candidate) -> None:
 
 
 def recognise(values: Mapping[str, Any], formats: Iterable[Format]) -> Format | None:
-    """Return the format whose marks match most of a row's fields, the first of equals; None if none matches.
+    """Return the format whose marks match most of a row's fields; None if none matches.
 
-    Further fields of the row, and their order, change nothing.
+    Of equals it is the first. Further fields of the row, and their order, change nothing.
     """
-    found, most = None, 0
+    best = None
+    most = 0
     for format in formats:
-        matched = max(
-            (len(mark) for mark in format.marks if all(has_field(values, name) for name in mark)),
-            default=0,
-        )
+        matched = _count_matched(values, format)
+        # Only more than before: of equals the first stays.
         if matched > most:
-            found, most = format, matched
-    return found
+            best = format
+            most = matched
+    return best
+
+
+def _count_matched(values: Mapping[str, Any], format: Format) -> int:
+    """Return how many fields the largest of a format's marks has that is whole in a row."""
+    largest = 0
+    for mark in format.marks:
+        if all(has_field(values, name) for name in mark):
+            largest = max(largest, len(mark))
+    return largest
 
 
 def has_field(values: Mapping[str, Any], path: str) -> bool:
@@ -259,5 +307,6 @@ def has_field(values: Mapping[str, Any], path: str) -> bool:
         return value is not None
     if isinstance(value, str):
         # Not decoded: it may hold all tests, and is read once it is known what it is.
-        return f'"{rest}"' in value or f"'{rest}'" in value or f'\\"{rest}\\"' in value
+        quoted = (f'"{rest}"', f"'{rest}'", f'\\"{rest}\\"')
+        return any(name in value for name in quoted)
     return isinstance(value, Mapping) and has_field(value, rest)

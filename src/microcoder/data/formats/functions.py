@@ -1,78 +1,90 @@
-"""Formats whose tests are assertions about a function: KodCode-V1, LeetCodeDataset, DeepSeek's LeetCode contests.
+"""Formats whose tests are assertions about a function.
 
-Also benchmarks: HumanEval and variants (HumanEval+, HumanEval-XL, CodeT's prompts), MBPP and MBPP+, ODEX.
+KodCode-V1, LeetCodeDataset, DeepSeek's LeetCode contests; also benchmarks: HumanEval and variants
+(HumanEval+, HumanEval-XL, CodeT's prompts), MBPP and MBPP+, ODEX.
 
-These are for decontamination and judging, not for training. An answer to HumanEval holds the whole function; the
-prompt comes before it, so that its imports and helpers are there. In MBPP only the assertions name the function.
-
-EvalPlus's tests (HumanEval+, MBPP+) are inputs with a reference program, or with its results.
+The benchmarks are for decontamination and judging, not for training. An answer to HumanEval holds
+the whole function; the prompt comes before it, so that its imports and helpers are there. In MBPP
+only the assertions name the function. EvalPlus's tests (HumanEval+, MBPP+) are in `evalplus`.
 """
 
 import ast
 import re
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
-from microcoder.data.formats.assertions import (
-    RESULTS,
-    NotACall,
-    SplitAssertion,
+from microcoder.data.formats.assertions import NotACall
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
+from microcoder.data.formats.claims import (
     check_tests,
     claims_checker,
     claims_harness,
     claims_test,
     find_called,
     parse_test,
-    parse_value,
     read_claims,
 )
-from microcoder.data.formats.candidates import Candidate, DecodedTests
+from microcoder.data.formats.evalplus import plus_tests, table_tests
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
-from microcoder.data.formats.row import Malformed, Row, is_number, parse_python
-from microcoder.data.formats.tests import (
-    asserted_tests,
-    complete,
-    head_of,
-    name_language,
-    python_solutions,
-)
-from microcoder.judge.core.files import cut_pieces
-from microcoder.judge.core.syntax import parse_source
+from microcoder.data.formats.programs import head_of, name_language, python_solutions
+from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.tests import asserted_tests, complete
+from microcoder.data.formats.values import is_number, parse_python
 from microcoder.judge.core.types import TestCase
 
 _RATES = {"gpt-4o": "gpt_pass_percentage", "deepseek-r1": "r1_pass_percentage"}
+"""Column of KodCode with the pass rate of each model."""
 _MAKES_LISTS = re.compile(r"^(\w+) = lambda [^\n]*\bListNode\(", re.MULTILINE)
-_TELLS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
+"""A test's own function that makes a linked list."""
+_READS_LISTS = re.compile(r"^(\w+) = lambda (?![^\n]*\bListNode\()[^\n]*\.next\b", re.MULTILINE)
+"""A test's own function that reads a linked list."""
 _QUOTES = '"""'
+_EMPTY_BODY = "    pass\n"
 
 
 def _find_function(row: Row) -> Row:
-    """Return the row with `fn_name`, the function that KodCode's tests import; of several, the first declared."""
+    """Return the row with `fn_name`, the function that KodCode's tests import.
+
+    Of several it is the first that the row declares.
+    """
     if not row.is_judged:
         row.text("solution")
-    tree = parse_python(row.text("test", "test_code"))
-    imported = [
-        alias.name
-        for node in (ast.walk(tree) if tree is not None else ())
-        if isinstance(node, ast.ImportFrom) and node.module == "solution"
-        for alias in node.names
-    ]
+    imported = _find_imported(row.text("test", "test_code"))
     declared = [item.optional("function_name") for item in row.rows("test_info")]
-    name = next((name for name in declared if name in imported), (imported or declared or [""])[0])
-    return row.over({**row.values, "fn_name": name})
+    # What the test imports is what answers must define; a declaration alone may be a helper.
+    names = [name for name in declared if name in imported] or imported or declared or [""]
+    return row.over({**row.values, "fn_name": names[0]})
+
+
+def _find_imported(source: str) -> list[str]:
+    """Return the names that a test imports from `solution`."""
+    tree = parse_python(source)
+    if tree is None:
+        return []
+    names = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module == "solution":
+            names += [alias.name for alias in node.names]
+    return names
 
 
 def _find_declaration(row: Row) -> str | None:
+    """Return the declaration of the function in a row of KodCode."""
     declared = [item.optional("function_declaration") for item in row.rows("test_info")]
-    return next((text for text in declared if f"def {row.get('fn_name')}(" in text), None)
+    for text in declared:
+        if f"def {row.get('fn_name')}(" in text:
+            return text
+    return None
 
 
 def _read_rates(row: Row) -> tuple[str, ...]:
-    rates = {model: row.get(name) for model, name in _RATES.items()}
-    return tuple(
-        f"{model}={rate:g}" for model, rate in rates.items() if is_number(rate) and 0 <= rate <= 1
-    )
+    """Return KodCode's pass rates by model."""
+    rates = []
+    for model, name in _RATES.items():
+        rate = row.get(name)
+        if is_number(rate) and 0 <= rate <= 1:
+            rates.append(f"{model}={rate:g}")
+    return tuple(rates)
 
 
 def _read_slug(row: Row) -> Row:
@@ -83,58 +95,72 @@ def _read_slug(row: Row) -> Row:
 
 
 def _take_prompt_apart(row: Row) -> Row:
-    """Return a row with the parts of DeepSeek's prompt: the statement in quotes, then the starter code."""
+    """Return a row with the parts of DeepSeek's prompt: the quoted statement, the starter code."""
     _, quoted, rest = row.statement("prompt").partition(_QUOTES)
     statement, closed, starter = rest.partition(_QUOTES)
     if not quoted or not closed or not statement.strip():
         raise Malformed("no_statement", "prompt has no statement in triple quotes")
-    # Before it stand the classes of lists and trees, with methods of their own.
-    fn_name = (
-        (starter.partition("class Solution")[2] or starter)
-        .partition("def ")[2]
-        .partition("(")[0]
-        .strip()
-    )
+    # Before the class stand those of lists and trees, with methods of their own.
+    solution = starter.partition("class Solution")[2] or starter
+    fn_name = solution.partition("def ")[2].partition("(")[0].strip()
     parts = {
         "statement": statement.strip(),
         "starter_code": starter.strip("\n"),
         "fn_name": fn_name,
+        "test": _name_lists(row.text("test")),
     }
-    return row.over({**row.values, **parts, "test": _name_lists(row.text("test"))})
+    return row.over({**row.values, **parts})
 
 
 def _name_lists(source: str) -> str:
-    """Return tests with their own lambdas for linked lists replaced by `list_node` and `is_same_list`."""
-    made, read = _MAKES_LISTS.search(source), _TELLS_LISTS.search(source)
-    if made and read:
-        source = source.replace(f"{made[1]}(", "list_node(")
+    """Return tests with `list_node` and `is_same_list` in place of their own lambdas for lists."""
+    makes = _MAKES_LISTS.search(source)
+    reads = _READS_LISTS.search(source)
+    if makes and reads:
+        source = source.replace(f"{makes[1]}(", "list_node(")
         source = re.sub(
-            rf"assert {read[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source
+            rf"assert {reads[1]}\((.*)\) == (.*)", r"assert is_same_list(\1, list_node(\2))", source
         )
     return source
 
 
-_QUOTED = (("statement_found", "the quoted part of the prompt; the rest is starter_code"),)
+_QUOTED: tuple[Note, ...] = (
+    ("statement_found", "the quoted part of the prompt; the rest is starter_code"),
+)
+
+
+def _of_leetcode(row: Row) -> str:
+    """Return the platform of a row of DeepSeek's."""
+    return "leetcode"
+
+
+def _note_quotes(row: Row) -> tuple[Note, ...]:
+    """Return the note on the statement of a row of DeepSeek's."""
+    return _QUOTED
+
 
 HUMANEVAL_SECONDS = 3.0
 """CPU seconds per assertion; the published harness gives the whole test 3 seconds of wall time."""
 MBPP_TEST = range(11, 511)
-"""Task ids of MBPP's test split as published; the others are prompts, for validation and for training."""
+"""Task ids of MBPP's test split as published; the others are prompts, for validation and for
+training."""
 MBPP_SECONDS = 10.0
 """CPU seconds per assertion; one reference takes 3."""
 MEMORY_LIMIT_MIB = 2048
+"""Memory limit of a test; the published harnesses have none."""
 
 
 def read_humaneval(row: Row) -> Candidate:
-    """Read a task of HumanEval: the prompt is both the statement and the beginning of the answer."""
-    prompt, entry, solution = (
-        row.statement("prompt"),
-        row.text("entry_point"),
-        row.optional("canonical_solution"),
-    )
+    """Read a task of HumanEval: the prompt is both the statement and the start of the answer."""
+    prompt = row.statement("prompt")
+    entry = row.text("entry_point")
+    solution = row.optional("canonical_solution")
     source = row.optional("test")
-    code = prompt + (solution or "    pass\n")
-    limit = HUMANEVAL_SECONDS if row.is_judged else None
+    code = prompt + (solution or _EMPTY_BODY)
+    seconds = HUMANEVAL_SECONDS if row.is_judged else None
+    mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
+    # A row without a solution has no program, though its prompt is one.
+    programs = [prompt + solution] if solution.strip() else []
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -144,10 +170,10 @@ def read_humaneval(row: Row) -> Candidate:
             natural_language=language_code(row.optional("natural_language")),
             programming_language=name_language(row.optional("language")) or "python",
             platform_difficulty=row.name("meta_data.difficulty"),
-            time_limit_seconds=row.number("meta_data.time_limit.seconds") or limit,
-            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            time_limit_seconds=row.number("meta_data.time_limit.seconds") or seconds,
+            memory_limit_mib=mebibytes,
             starter_code=head_of(code, entry),
-            solutions=python_solutions([prompt + solution] if solution.strip() else []),
+            solutions=python_solutions(programs),
         )
 
     def decode() -> DecodedTests:
@@ -158,28 +184,38 @@ def read_humaneval(row: Row) -> Candidate:
 
     if not row.is_judged:
         return complete(build, decode)
-    # The prompt runs before an answer: its function with a body where it has not even a docstring.
-    before = next(
-        (text for text in (prompt, prompt + "    pass\n") if parse_python(text) is not None), ""
-    )
-    return build(
-        _claim(
-            row, source, entry, lambda: check_tests(source, entry=entry, preamble=before), before
-        )
-    )
+    preamble = _complete_prompt(prompt)
+
+    def decide() -> Sequence[TestCase]:
+        return check_tests(source, entry=entry, preamble=preamble)
+
+    return build(_claim(row, source, entry, decide, preamble))
+
+
+def _complete_prompt(prompt: str) -> str:
+    """Return HumanEval's prompt as a program, which runs before an answer; empty if it is none.
+
+    Its function gets a body where it has not even a docstring.
+    """
+    for text in (prompt, prompt + _EMPTY_BODY):
+        if parse_python(text) is not None:
+            return text
+    return ""
 
 
 def read_mbpp(row: Row) -> Candidate:
-    """Read a task of MBPP (`text`), its sanitized version (`prompt`), or MBPP+ (`test` with inputs and results)."""
+    """Read a task of MBPP (`text`), its sanitized version (`prompt`), or MBPP+.
+
+    MBPP+ has a `test` with inputs and results.
+    """
     statement = row.statement("text", "prompt")
-    code = (
-        row.optional("code", "canonical_solution")
-        if row.is_judged
-        else row.text("code", "canonical_solution")
-    )
+    read = row.optional if row.is_judged else row.text
+    code = read("code", "canonical_solution")
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
+    seconds = MBPP_SECONDS if row.is_judged else None
+    mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -187,15 +223,17 @@ def read_mbpp(row: Row) -> Candidate:
             tests,
             title=f"Mbpp/{row.name('task_id').rpartition('/')[2]}",
             starter_code=head_of(code, entry),
-            time_limit_seconds=MBPP_SECONDS if row.is_judged else None,
-            memory_limit_mib=MEMORY_LIMIT_MIB if row.is_judged else None,
+            time_limit_seconds=seconds,
+            memory_limit_mib=mebibytes,
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 
     if not row.is_judged:
         return complete(build, lambda: asserted_tests(sources, fn_name=entry, code=code))
     # As published: `test_list` without the challenge.
-    listed = row.texts("test_list") or tuple(filter(None, [row.optional("assertion")]))
+    listed = row.texts("test_list")
+    if not listed and row.optional("assertion"):
+        listed = (row.optional("assertion"),)
     if not listed and not row.has("base_input") and not row.has("test"):
         raise Malformed("missing_field", "test_list")
     # MBPP does not name the function.
@@ -205,14 +243,21 @@ def read_mbpp(row: Row) -> Candidate:
         raise Malformed(
             "tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}"
         )
-    return build(
-        _claim(row, row.optional("test"), called, lambda: _list_tests(row, listed, code, called))
-    )
+
+    def decide() -> Sequence[TestCase]:
+        return _list_tests(row, listed, code, called)
+
+    return build(_claim(row, row.optional("test"), called, decide))
 
 
 def read_odex(row: Row) -> Candidate:
-    """Read a task of ODEX: `intent` is the statement, in one of four languages; `prompt` and `suffix` enclose it."""
-    statement, prompt, entry = row.statement("intent"), row.text("prompt"), row.text("entry_point")
+    """Read a task of ODEX: `intent` is the statement, in one of four languages.
+
+    `prompt` and `suffix` enclose the solution.
+    """
+    statement = row.statement("intent")
+    prompt = row.text("prompt")
+    entry = row.text("entry_point")
     source = row.optional("test_start") + "".join(row.texts("test"))
 
     def build(tests: DecodedTests) -> Candidate:
@@ -229,24 +274,31 @@ def read_odex(row: Row) -> Candidate:
             ),
         )
 
+    def decode() -> DecodedTests:
+        return asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
+
+    def decide() -> Sequence[TestCase]:
+        return check_tests(source, entry=entry)
+
     if row.is_judged:
-        return build(_claim(row, source, entry, lambda: check_tests(source, entry=entry)))
-    return complete(
-        build, lambda: asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
-    )
+        return build(_claim(row, source, entry, decide))
+    return complete(build, decode)
 
 
 def _claim(
     row: Row, source: str, entry: str, decide: Callable[[], Sequence[TestCase]], preamble: str = ""
 ) -> DecodedTests:
-    """Return tests of EvalPlus's inputs, or of the table in `source`, else those of `decide`; Malformed on NotACall."""
+    """Return tests of EvalPlus's inputs, or of the table in `source`, else those of `decide`.
+
+    Raises:
+        Malformed: one of these cannot be cut into calls and conditions.
+    """
     fields = [name for name in ("base_input", "plus_input") if row.has(name)]
     try:
-        tests = (
-            plus_tests(row, fields=fields)
-            if fields
-            else table_tests(source, entry=entry) or decide()
-        )
+        if fields:
+            tests: Sequence[TestCase] = plus_tests(row, fields=fields)
+        else:
+            tests = table_tests(source, entry=entry) or decide()
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
     return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
@@ -256,16 +308,16 @@ def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list
     """Return one test for each of these assertions of MBPP's `test_list`."""
     setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
     # An assertion may use what the reference imports, such as sys.
-    around = parse_test(f"{code}\n{setup}").body
-    imports = "\n".join(
-        ast.unparse(node) for node in around if isinstance(node, ast.Import | ast.ImportFrom)
-    )
+    imports = []
+    for node in parse_test(f"{code}\n{setup}").body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            imports.append(ast.unparse(node))
     tests = []
     for source in sources:
         claims = read_claims(parse_test(source).body, called=(entry,), entry=entry)
         if not claims or not any(claim.calls for claim in claims):
             raise NotACall(f"{source[:80]!r} is not an assertion about {entry}")
-        tests.append(claims_test(claims, setup=setup, prelude=imports))
+        tests.append(claims_test(claims, setup=setup, prelude="\n".join(imports)))
     return tests
 
 
@@ -332,7 +384,7 @@ FORMATS = (
             date="start_time",
             difficulty="meta.difficulty",
             starter_code="starter_code",
-            also={"platform": lambda row: "leetcode", "notes": lambda row: _QUOTED},
+            also={"platform": _of_leetcode, "notes": _note_quotes},
         ),
         tests_in="test",
         shape=ASSERTIONS,
@@ -370,123 +422,3 @@ FORMATS = (
         marks=(("intent", "test", "entry_point"), ("entry_point", "test", "test_start")),
     ),
 )
-
-
-INPUTS_PER_TEST = 25
-_REFERENCE = "_reference"
-_ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
-"""By function with many right answers, the condition on a returned value; `poly` is defined in the prompt."""
-
-
-def table_tests(source: str, *, entry: str) -> list[TestCase]:
-    """Return tests from the lists `inputs` and `results` that a test loops over; none without them, else NotACall."""
-    tree = parse_python(source)
-    tables: dict[str, ast.expr] = {}
-    for node in ast.walk(tree) if tree is not None else ():
-        match node:
-            case ast.Assign(targets=[ast.Name(id="inputs" | "results" as name)], value=value):
-                tables[name] = value
-    if tables.keys() != {"inputs", "results"}:
-        return []
-    inputs, results = parse_value(tables["inputs"]), parse_value(tables["results"])
-    if not isinstance(inputs, list) or not isinstance(results, list) or len(inputs) != len(results):
-        raise NotACall("inputs and results are not lists of one length")
-    claims = []
-    for given, expected in zip(inputs, results, strict=True):
-        arguments = list(given) if isinstance(given, list | tuple) else [given]
-        # Compared by EvalPlus's rule.
-        claims.append(
-            SplitAssertion((f"{entry}(*{arguments!r})",), f"_agree({RESULTS}[0], {expected!r}, 0)")
-        )
-    return _in_groups(claims)
-
-
-def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
-    return [claims_test(piece, prelude=prelude) for piece in cut_pieces(claims, INPUTS_PER_TEST)]
-
-
-def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
-    """Return tests on the inputs in these fields, such as `base_input` and `plus_input`; Malformed if not lists.
-
-    The reference runs in the checker, on the same arguments, so expected values are never in the answer's process.
-    """
-    entry, tolerance = row.text("entry_point"), row.values.get("atol", 0)
-    if not isinstance(tolerance, int | float):
-        raise Malformed("wrong_type", f"atol is {tolerance!r}, not a number")
-    reference = f"{row.text('prompt')}{row.text('canonical_solution')}"
-    prelude = f"{reference}\n{_REFERENCE} = {entry}\n"
-    try:
-        parse_source(prelude)
-    except SyntaxError as error:
-        raise Malformed(
-            "wrong_value", f"prompt and canonical_solution are no Python ({error})"
-        ) from None
-    shapes = _argument_shapes(row, entry)
-    decided_by = _ORACLES.get(
-        entry, f"_agree({{value}}, {_REFERENCE}(*{{arguments}}), {{tolerance}})"
-    )
-    claims = []
-    for name in fields:
-        inputs = row.items(name)
-        if not row.has(name) or not all(isinstance(item, list) for item in inputs):
-            raise Malformed(
-                "wrong_type",
-                f"{name} is missing or no list of argument lists; is this an EvalPlus file?",
-            )
-        for given in inputs:
-            fitting = [shape for shape in shapes if len(shape) == len(given)]
-            arguments = [
-                _shape(value, [shape[place] for shape in fitting])
-                for place, value in enumerate(given)
-            ]
-            source = decided_by.format(
-                arguments=arguments, value=f"{RESULTS}[0]", tolerance=float(tolerance)
-            )
-            claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), source))
-    return _in_groups(claims, prelude)
-
-
-def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
-    """Return the arguments in a row's `assertion`, call by call: they show which of JSON's lists are tuples or sets."""
-    source = row.values.get("assertion", "")
-    try:
-        tree = parse_source(source if isinstance(source, str) else "")
-    except SyntaxError:
-        return []
-    shapes = []
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == entry:
-            try:
-                shapes.append([ast.literal_eval(argument) for argument in node.args])
-            except (ValueError, TypeError, SyntaxError):
-                continue
-    return shapes
-
-
-def _shape(value: Any, examples: Sequence[Any]) -> Any:
-    kinds = {type(example) for example in examples}
-    if isinstance(value, str) and kinds == {complex}:
-        return complex(value)
-    if isinstance(value, Mapping):
-        inner = [
-            item for example in examples if isinstance(example, dict) for item in example.values()
-        ]
-        return {key: _shape(item, inner) for key, item in value.items()}
-    if not isinstance(value, list):
-        return value
-    inner = [
-        item
-        for example in examples
-        if isinstance(example, list | tuple | set | frozenset)
-        for item in example
-    ]
-    by_kind = {
-        kind: [item for item in inner if isinstance(item, kind)]
-        for kind in (list, tuple, set, frozenset, dict)
-    }
-    nested = next((items for items in by_kind.values() if items), [])
-    items = [_shape(item, nested if isinstance(item, list) else inner) for item in value]
-    for kind in (tuple, set, frozenset):
-        if kinds and kinds <= {kind, dict} and kind in kinds:
-            return kind(items)
-    return items

@@ -1,37 +1,49 @@
-"""All public formats by name, readers of the user's own, and rows of either as problems (`read_problem`).
+"""All public formats by name, readers of the user's own, and rows of either as problems.
 
-Nothing of a row is executed.
+`read_problem` reads rows by it. Nothing of a row is executed.
 
-A row that cannot be judged whole is an error: a test that is left out, a checker that is not there or a statement that
-asks for an interactive program would give a verdict that means something else.
+A row that cannot be judged whole is an error. A test that is left out, a checker that is not there
+or a statement that asks for an interactive program would give a verdict that means something else.
 """
 
 import hashlib
+import math
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 from pydantic import ValidationError
 
-from microcoder.data.formats import functions, packages, sets
+from microcoder.data.formats import contests, functions, kattis, polygon, sets, trainers
 from microcoder.data.formats.assertions import NotACall
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.columns import ID, check_columns, missing_column, with_columns
 from microcoder.data.formats.format import LISTED, Folders, Format, has_field, recognise
-from microcoder.data.formats.row import Malformed, Row, read_json, shorten
+from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.statements import find_checker
 from microcoder.data.formats.tests import read_literal_calls
+from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json, spell_int
 from microcoder.judge.core.errors import DataError, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
 
 CARRIED_IN = (
-    "problem", "extra_info.problem", "verifier_metadata.problem", "info.problem", "reward_model.ground_truth.problem",
+    "problem",
+    "extra_info.problem",
+    "verifier_metadata.problem",
+    "info.problem",
+    "reward_model.ground_truth.problem",
     "ground_truth.problem",
-)  # fmt: skip
-"""Fields in which rows that we export carry the whole record, if their format lacks checkers, limits and calls."""
+)
+"""Fields in which rows that we export carry the whole record.
+
+They do if their format lacks checkers, limits and calls.
+"""
 _NEEDED = ("id", "tests")
+"""Fields that every problem record has."""
+_LONGEST_SHOWN = 60
+"""Characters of a wrong value that a message shows."""
 _SAME = (
     "fn_name",
     "call",
@@ -41,17 +53,17 @@ _SAME = (
     "time_limit_seconds",
     "memory_limit_mib",
 )
-"""Fields that `Problem` and `Candidate` share and that are copied from one to the other, besides the tests."""
+"""Fields besides the tests that `Problem` and `Candidate` share and that are copied."""
 
 
 def read_own(row: Row) -> Candidate:
-    """Read a row in our own format, a `Problem` as JSON, into a candidate; Malformed if it is invalid."""
+    """Read a row in our own format, a `Problem` as JSON; Malformed if it is invalid."""
     problem = read_record(row.values)
     if not problem.statement.strip() and not row.is_judged:
         raise Malformed("no_statement", "statement is blank")
-    solutions = (
-        (Solution(code=problem.reference, language=problem.language),) if problem.reference else ()
-    )
+    solutions: tuple[Solution, ...] = ()
+    if problem.reference:
+        solutions = (Solution(code=problem.reference, language=problem.language),)
     return row.candidate(
         problem.statement,
         problem.tests,
@@ -64,22 +76,30 @@ def read_own(row: Row) -> Candidate:
 
 
 def read_record(values: Mapping[str, Any]) -> Problem:
-    """Return the problem of a row that is our record, or carries one; Malformed if the record is invalid."""
+    """Return the problem of a row that is our record, or carries one.
+
+    Raises:
+        Malformed: the record is invalid.
+    """
     where, record = find_record(values) or ("", values)
+    # A table gives null where a row lacks a field.
+    fields = {name: value for name, value in record.items() if value is not None}
     try:
-        # A table gives null where a row lacks a field.
-        problem = Problem.model_validate(
-            {name: value for name, value in record.items() if value is not None}
-        )
+        problem = Problem.model_validate(fields)
     except ValidationError as error:
         fault = error.errors()[0]
         path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
-        found = "" if fault["type"] == "missing" else f", not {shorten(fault['input'], 60)}"
-        if fault["type"] == "extra_forbidden":
-            found = "; a record takes no further columns: put it into a column `problem`, or leave this one out"
-        raise Malformed(
-            _reason(fault["type"], fault["loc"]), f"{explain_fault(fault, path)}{found}"
-        ) from None
+        if fault["type"] == "missing":
+            hint = ""
+        elif fault["type"] == "extra_forbidden":
+            hint = (
+                "; a record takes no further columns: "
+                "put it into a column `problem`, or leave this one out"
+            )
+        else:
+            hint = f", not {shorten(fault['input'], _LONGEST_SHOWN)}"
+        reason = _reason(fault["type"], fault["loc"])
+        raise Malformed(reason, f"{explain_fault(fault, path)}{hint}") from None
     if not problem.fn_name or problem.harness is not None:
         return problem
     try:
@@ -89,6 +109,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
 
 
 def _reason(fault: str, where: tuple[int | str, ...]) -> str:
+    """Return the reason to reject a record, from pydantic's type and place of a fault."""
     if fault == "string_unicode":
         return "bad_unicode"
     if where[:1] == ("tests",) and (len(where) > 1 or fault != "missing"):
@@ -99,24 +120,34 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
 
 
 def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | None:
-    """Return the path and values of the problem record in a row; the path is empty if the row itself is the record."""
+    """Return the path and values of the problem record in a row; None if it holds none.
+
+    The path is empty if the row itself is the record.
+    """
     if is_record(values):
         return "", values
+    # Which of them a format has depends on where it leaves room for more.
     for path in CARRIED_IN:
-        value: Any = values if has_field(values, path) else {}
+        # Asked first: a column may be a text of all tests, which is not decoded in vain.
+        if not has_field(values, path):
+            continue
+        value: Any = values
         for name in path.split("."):
             value = _object(value).get(name)
-        if is_record(record := _object(value)):
+        record = _object(value)
+        if is_record(record):
             return path, record
     return None
 
 
 def is_record(values: Mapping[str, Any]) -> bool:
-    """Whether these fields are exactly fields of a problem record (see `Problem`), and no others."""
-    return all(name in values for name in _NEEDED) and values.keys() <= Problem.model_fields.keys()
+    """Whether these fields are those of a problem record (see `Problem`), and no others."""
+    has_needed = all(name in values for name in _NEEDED)
+    return has_needed and values.keys() <= Problem.model_fields.keys()
 
 
 def _object(value: Any) -> Mapping[str, Any]:
+    """Return an object, also one written as JSON; an empty one for anything else."""
     if isinstance(value, str) and value.lstrip().startswith("{"):
         try:
             value = read_json(value)
@@ -131,25 +162,38 @@ _OWN = Format(
     read_own,
     tests_in="tests",
     shape=LISTED,
-    # The fields that others do not have: what they say must not be lost where a column was added.
-    marks=tuple(
-        ("id", "tests", name)
-        for name in ("fn_name", "checker", "call", "harness", "time_limit_seconds")
+    # Fields that others do not have: what they say must not be lost where a column was added.
+    marks=(
+        ("id", "tests", "fn_name"),
+        ("id", "tests", "checker"),
+        ("id", "tests", "call"),
+        ("id", "tests", "harness"),
+        ("id", "tests", "time_limit_seconds"),
     ),
 )
 # Of formats that match as many of a row's fields, the first counts.
-FORMATS: Mapping[str, Format] = {
-    format.name: format
-    for format in (_OWN, *sets.FORMATS, *functions.FORMATS, *sets.TRAINER_FORMATS, *packages.FORMATS)
-}  # fmt: skip
+_ALL_FORMATS = (
+    _OWN,
+    *sets.FORMATS,
+    *contests.FORMATS,
+    *functions.FORMATS,
+    *trainers.FORMATS,
+    kattis.FORMAT,
+    polygon.FORMAT,
+)
+FORMATS: Mapping[str, Format] = {format.name: format for format in _ALL_FORMATS}
 
 
 @lru_cache(64)
 def load_format(name: str) -> Format:
-    """Return a format: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's name.
+    """Return a format by its name, or one of the user's own by a reference to its reader.
 
-    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never trained on; one with
-    `folders` (`Folders`) reads folders of files.
+    A function of the user's own with `is_benchmark = True` on it reads a benchmark, which is never
+    trained on. One with `folders` (`Folders`) reads folders of files.
+
+    Args:
+        name: a key of `FORMATS`, path/to/file.py:function, module:function, or an entry point's
+            name.
     """
     if name in FORMATS:
         return FORMATS[name]
@@ -188,15 +232,29 @@ def find_source(name: str) -> ExtensionSource | None:
 @lru_cache(64)
 def load_reader(name: str) -> Extension:
     """Return the user's own reader that a reference names, such as path/to/file.py:function."""
-    return load_extension(
-        "format", name, builtins={name: format.read for name, format in FORMATS.items()}
-    )
+    builtins = {known: format.read for known, format in FORMATS.items()}
+    return load_extension("format", name, builtins=builtins)
 
 
 _NAMES = (
-    "id", "question_id", "problem_id", "task_id", "name", "pid", "hash_id", "uid", "uuid", "index",
-)  # fmt: skip
+    "id",
+    "question_id",
+    "problem_id",
+    "task_id",
+    "name",
+    "pid",
+    "hash_id",
+    "uid",
+    "uuid",
+    "index",
+)
+"""Fields that name a row, by precedence."""
+_LONGEST_NAME = 200
+"""Characters of a row's name."""
+_ID_CHARACTERS = 16
+"""Hexadecimal digits in the id of a row that has no name."""
 _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
+"""Reasons that speak of the field of tests."""
 HINDERED = {
     "needs_checker": "its checker includes a header that is not in the row",
     "interactive": "it asks for an interactive program",
@@ -206,6 +264,7 @@ HINDERED = {
 }
 """Flags of a candidate that keep its answers from being judged, and why."""
 _MOST_SHOWN = 12
+"""Fields of a row that a message shows."""
 
 
 def read_problem(
@@ -275,6 +334,7 @@ def read_problem(
 
 
 def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str:
+    """Return what is wrong with a row, and what the format expects there."""
     if format.name == "microcoder":
         return f"{error.detail}; see docs/rows.md"
     if error.reason == "missing_field":
@@ -290,34 +350,44 @@ def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str
 
 
 def _unknown(values: Mapping[str, Any], format: str | None) -> DataError:
+    """Return the error for a row of no known format."""
     if format is not None:
         return DataError(
-            f"format {format!r} is a folder of files, not a row; build a corpus of it: microcoder data build"
+            f"format {format!r} is a folder of files, not a row; "
+            "build a corpus of it: microcoder data build"
         )
-    shown = ", ".join(sorted(values)[:_MOST_SHOWN]) + (", ..." if len(values) > _MOST_SHOWN else "")
-    known = ", ".join(name for name, found in FORMATS.items() if found.folders is None)
-    hint = (
-        f" (did you mean tests by {near}?)"
-        if "tests" not in values and (near := nearest("tests", values))
-        else ""
-    )
+    shown = ", ".join(sorted(values)[:_MOST_SHOWN]) or "(none)"
+    if len(values) > _MOST_SHOWN:
+        shown += ", ..."
+    hint = ""
+    if "tests" not in values:
+        near = nearest("tests", values)
+        if near:
+            hint = f" (did you mean tests by {near}?)"
+    known = ", ".join(name for name, reader in FORMATS.items() if reader.folders is None)
     return DataError(
-        f"a row with the fields {shown or '(none)'} is of no known format{hint}; name it, as in "
+        f"a row with the fields {shown} is of no known format{hint}; name it, as in "
         f'read_problem(row, format="apps"), one of {known}; or name its columns, as in '
-        'columns={"id": "uid", "statement": "task.text", "tests": "cases"}; docs/rows.md lists their fields'
+        'columns={"id": "uid", "statement": "task.text", "tests": "cases"}; '
+        "docs/rows.md lists their fields"
     )
 
 
 def _name(values: Mapping[str, Any]) -> str:
+    """Return the name of a row, in its own fields or in verl's `extra_info`; empty without one."""
+    sources = [values]
     extra = values.get("extra_info")
-    sources = [values, extra if isinstance(extra, Mapping) else {}]
-    said = (source.get(field) for source in sources for field in _NAMES)
-    texts = (
-        value if isinstance(value, str) else spell_int(value)
-        for value in said
-        if isinstance(value, str | int) and not isinstance(value, bool)
-    )
-    return shorten(next((text for text in texts if text.strip()), ""), 200)
+    if isinstance(extra, Mapping):
+        sources.append(extra)
+    for source in sources:
+        for field in _NAMES:
+            value = source.get(field)
+            if isinstance(value, bool) or not isinstance(value, str | int):
+                continue
+            text = value if isinstance(value, str) else spell_int(value)
+            if text.strip():
+                return shorten(text, _LONGEST_NAME)
+    return ""
 
 
 def _digest(values: Mapping[str, Any]) -> str:
@@ -327,13 +397,18 @@ def _digest(values: Mapping[str, Any]) -> str:
         content = repr(pairs)
     except ValueError:  # Python writes no integer of so many digits.
         content = dump_json(pairs, default=repr)
-    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:16]
+    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:_ID_CHARACTERS]
 
 
 def _plain(value: Any) -> Any:
-    """Return a value in plain lists and dicts, where pandas and parquet give arrays, tuples and bytes."""
+    """Return a value in plain lists and dicts.
+
+    Pandas and parquet give arrays, tuples and bytes.
+    """
+    if isinstance(value, float) and math.isnan(value):
+        return None  # NaN is pandas' null.
     if value is None or isinstance(value, str | bool | int | float):
-        return value if value == value else None  # NaN is pandas' null.
+        return value
     if isinstance(value, Mapping):
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, bytes):
@@ -350,17 +425,26 @@ _OF_THE_ROLLOUT = ("num_turns", "rollout_reward_scores")
 
 
 def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> Problem:
-    """Return a problem unchanged, or that of a row as `read_problem` reads it; DataError if it cannot be read."""
-    return row if isinstance(row, Problem) else read_problem(row, format)
+    """Return a problem unchanged, or that of a row as `read_problem` reads it.
+
+    Raises:
+        DataError: the row cannot be read.
+    """
+    if isinstance(row, Problem):
+        return row
+    return read_problem(row, format)
 
 
 def problem_of_reward(
     data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None
 ) -> Problem:
-    """Return the problem in the arguments that verl passes to a reward function; DataError if it cannot be read."""
-    known = {
-        name: value for name, value in (extra_info or {}).items() if name not in _OF_THE_ROLLOUT
-    }
-    return to_problem(
-        {"data_source": data_source, "ground_truth": ground_truth, "extra_info": known}
-    )
+    """Return the problem in the arguments that verl passes to a reward function.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    row_info = dict(extra_info or {})
+    for name in _OF_THE_ROLLOUT:
+        row_info.pop(name, None)
+    row = {"data_source": data_source, "ground_truth": ground_truth, "extra_info": row_info}
+    return to_problem(row)

@@ -2,39 +2,32 @@
 
 | encoding | where |
 |---|---|
-| `{"inputs": [...], "outputs": [...], "fn_name": ...}` | APPS, TACO, DeepCoder (taco), PRIME, verl |
-| `[{"type": "stdin_stdout" or "function_call", "fn_name", "input", "output"}]` | SYNTHETIC, DeepCoder |
-| `[{"testtype": "stdin" or "functional", "input", "output"}]` | LiveCodeBench, DeepCoder (lcbv5, codeforces) |
+| `{"inputs": [...], "outputs": [...], "fn_name": ...}` | APPS, TACO, DeepCoder, PRIME, verl |
+| `[{"type": <kind>, "fn_name", "input", "output"}]` | SYNTHETIC, DeepCoder |
+| `[{"testtype": <kind>, "input", "output"}]` | LiveCodeBench, DeepCoder (lcbv5, codeforces) |
 | `["assert f(1) == 2"]`, `{"assert_case": [...]}` | MBPP, Dolci, verl |
 
-Each also as JSON text, and as JSON text within text.
-
-Also reads programs that come with problems: their languages, and code inside Markdown.
+A kind is `stdin_stdout` or `function_call`, `stdin` or `functional`. Each encoding also as JSON
+text, and as JSON text within text. Programs that come with problems are read in
+`programs`.
 """
 
 import ast
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
-from posixpath import splitext
 from typing import Any
-from urllib.parse import urlsplit
 
 from microcoder.data.formats.assertions import (
     NotACall,
-    claim_tests,
-    claims_checker,
-    claims_harness,
-    find_called,
     read_assertions,
     read_parameters,
     write_call,
 )
-from microcoder.data.formats.candidates import Candidate, DecodedTests, Known, Solution
-from microcoder.data.formats.row import (
-    Malformed,
-    is_python2,
+from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
+from microcoder.data.formats.claims import claim_tests, claims_checker, claims_harness, find_called
+from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.values import (
     parse_python,
     read_json,
     read_literal,
@@ -44,15 +37,52 @@ from microcoder.judge.core.signatures import find_call, find_head
 from microcoder.judge.core.types import Call, Problem, TestCase
 
 _CALLS = ("function_call", "functional", "call_based")
+"""Kinds of tests that call a function."""
 _STREAMS = ("stdin_stdout", "stdin", "stdio", "")
+"""Kinds of tests of whole programs; an empty one is not said."""
 _MOST_FOLDS = 3
 """Levels of JSON text within text that are decoded."""
+_MOST_SHOWN = 5
+"""Keys that a message shows."""
+_LONGEST_NOTE = 300
+"""Characters of a note on assertions that were left out."""
+_CASES = ("assert_case", "test_cases", "tests", "cases")
+"""Keys of an object under which its tests stand, by precedence."""
+_PAIRS = (("inputs", "outputs"), ("input", "output"))
+"""Keys of an object under which its inputs and its outputs stand, by precedence."""
+_FUNCTION_KEYS = ("fn_name", "func_name", "entry_point")
+"""Keys of a function's name, by precedence."""
+_INPUT_KEYS = ("input", "stdin", "inputs", "input_data", "test_input")
+"""Keys of a test's input, by precedence."""
+_OUTPUT_KEYS = (
+    "output",
+    "stdout",
+    "expected_output",
+    "expected",
+    "outputs",
+    "expected_stdout",
+    "output_data",
+    "answer",
+)
+"""Keys of a test's output, by precedence."""
+_LISTS = (
+    "list",
+    "tuple",
+    "sequence",
+    "iterable",
+    "iterator",
+    "listnode",
+    "treenode",
+    "deque",
+    "set",
+)
+"""Names of annotations, in small letters, whose values are written as lists in tests."""
 
 
 def decode_tests(
     value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
 ) -> DecodedTests:
-    """Return the tests in a field's value, none if it is empty; Malformed if it has no known encoding.
+    """Return the tests in a field's value, none if it is empty; Malformed if of no known encoding.
 
     Args:
         value: an object, a list or text, in one of the module's encodings.
@@ -66,40 +96,53 @@ def decode_tests(
     if value is None or value in ("", [], {}):
         return DecodedTests()
     if isinstance(value, Mapping):
-        for name in ("assert_case", "test_cases", "tests", "cases"):
-            if value.get(name):
-                named = _name(value, fn_name)
-                return decode_tests(
-                    value[name], fn_name=named, platform=platform, code=code, is_judged=is_judged
-                )
-        names = [
-            (i, o)
-            for i, o in (("inputs", "outputs"), ("input", "output"))
-            if i in value and o in value
-        ]
-        if not names:
-            raise Malformed(
-                "bad_tests",
-                f"neither inputs and outputs nor test cases, but {shorten(list(value)[:5])}",
-            )
-        inputs, outputs = value[names[0][0]], value[names[0][1]]
-        return pair_tests(
-            inputs, outputs, fn_name=_name(value, fn_name), platform=platform, code=code
-        )
+        return _decode_object(value, fn_name, platform, code, is_judged)
     if isinstance(value, str):
         return asserted_tests([value], fn_name=fn_name, code=code, is_judged=is_judged)
     if not isinstance(value, list):
         raise Malformed(
             "bad_tests", f"tests are {type(value).__name__}, neither an object nor a list"
         )
-    value = [_unfold(item) if isinstance(item, str) else item for item in value]
-    if all(isinstance(item, str) for item in value):
-        return asserted_tests(value, fn_name=fn_name, code=code, is_judged=is_judged)
-    return _read_list(value, fn_name, platform, code)
+    items = []
+    for item in value:
+        items.append(_unfold(item) if isinstance(item, str) else item)
+    # Texts that are no JSON are assertions, one or more each.
+    if all(isinstance(item, str) for item in items):
+        return asserted_tests(items, fn_name=fn_name, code=code, is_judged=is_judged)
+    return _read_list(items, fn_name, platform, code)
+
+
+def _decode_object(
+    value: Mapping[str, Any], fn_name: str, platform: str, code: str, is_judged: bool
+) -> DecodedTests:
+    """Return the tests in an object: a list of them, or a list of inputs and one of outputs."""
+    for key in _CASES:
+        if value.get(key):
+            return decode_tests(
+                value[key],
+                fn_name=_find_name(value, fn_name),
+                platform=platform,
+                code=code,
+                is_judged=is_judged,
+            )
+    for inputs_key, outputs_key in _PAIRS:
+        if inputs_key in value and outputs_key in value:
+            return pair_tests(
+                value[inputs_key],
+                value[outputs_key],
+                fn_name=_find_name(value, fn_name),
+                platform=platform,
+                code=code,
+            )
+    shown = shorten(list(value)[:_MOST_SHOWN])
+    raise Malformed("bad_tests", f"neither inputs and outputs nor test cases, but {shown}")
 
 
 def _unfold(text: str) -> Any:
-    """Return the object or list that a JSON text holds, also as text within text; any other text unchanged."""
+    """Return the object or list that a JSON text holds, also as text within text.
+
+    Any other text is returned unchanged.
+    """
     for _ in range(_MOST_FOLDS):
         if not text.lstrip().startswith(("{", "[", '"{', '"[')):
             break
@@ -116,10 +159,15 @@ def _unfold(text: str) -> Any:
 def pair_tests(
     inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = ""
 ) -> DecodedTests:
-    """Return tests of inputs and outputs, with `fn_name` arguments and values; Malformed if not lists of one length."""
-    inputs, outputs = (
-        _unfold(lists) if isinstance(lists, str) else lists for lists in (inputs, outputs)
-    )
+    """Return tests of inputs and outputs; with `fn_name`, of arguments and values.
+
+    Raises:
+        Malformed: they are not lists of one length.
+    """
+    if isinstance(inputs, str):
+        inputs = _unfold(inputs)
+    if isinstance(outputs, str):
+        outputs = _unfold(outputs)
     if not isinstance(inputs, list) or not isinstance(outputs, list):
         raise Malformed(
             "bad_tests",
@@ -129,12 +177,10 @@ def pair_tests(
         raise Malformed("bad_tests", f"{len(inputs)} inputs, but {len(outputs)} outputs")
     if fn_name:
         return _call_tests(inputs, outputs, fn_name, platform, code)
-    return DecodedTests(
-        tuple(
-            TestCase(input=_stream(i), output=_stream(o))
-            for i, o in zip(inputs, outputs, strict=True)
-        )
-    )
+    tests = []
+    for given, expected in zip(inputs, outputs, strict=True):
+        tests.append(TestCase(input=_stream(given), output=_stream(expected)))
+    return DecodedTests(tuple(tests))
 
 
 def asserted_tests(
@@ -145,123 +191,144 @@ def asserted_tests(
     called: Sequence[str] = (),
     is_judged: bool = False,
 ) -> DecodedTests:
-    """Return the tests of assertions about one function, as calls with JSON arguments; Malformed if there are none.
+    """Return the tests of assertions about one function, as calls with JSON arguments.
 
-    Assertions that are no such calls are left out and noted; if `is_judged`, all are then claims (see `assertions`).
+    Assertions that are no such calls are left out and noted. If `is_judged`, none may be: all are
+    then claims (see `assertions`).
+
+    Raises:
+        Malformed: no assertion is such a call.
     """
     source = "\n".join(sources)
     if is_judged and not fn_name:
         fn_name = next(iter(find_called(source)), "")
     if not fn_name:
         raise Malformed("tests_not_convertible", "assertions, but no function is named")
-    found = read_assertions(
-        source, called=(fn_name, *called), parameters=read_parameters(code, fn_name)
-    )
-    if is_judged and (found.dropped or not found.tests):
+    names = (fn_name, *called)
+    decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
+    reasons = "; ".join(dict.fromkeys(decoded.dropped))
+    # A test that is left out would change the verdict: then all are judged as claims.
+    if is_judged and (decoded.dropped or not decoded.tests):
         try:
-            tests = claim_tests(
-                source, called=(fn_name, *called, *find_called(source)), entry=fn_name
-            )
+            tests = claim_tests(source, called=(*names, *find_called(source)), entry=fn_name)
         except NotACall as error:
-            detail = "; ".join(dict.fromkeys(found.dropped)) or str(error)
+            detail = reasons or str(error)
             raise Malformed(
                 "tests_not_convertible", f"an assertion cannot be judged: {detail}"
             ) from None
         return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
-    if not found.tests:
-        raise Malformed(
-            "tests_not_convertible", "; ".join(dict.fromkeys(found.dropped)) or "no assertion"
-        )
-    said = infer_call_of(code, fn_name, found.tests)
-    share = f"{len(found.dropped)} of {len(found.dropped) + len(found.tests)} left out"
-    notes = (
-        (("tests", f"{share}: {'; '.join(dict.fromkeys(found.dropped))}"[:300]),)
-        if found.dropped
-        else ()
-    )
-    return replace(found, fn_name=fn_name, call=merge_calls(said, found.call), notes=notes)
+    if not decoded.tests:
+        raise Malformed("tests_not_convertible", reasons or "no assertion")
+    notes: tuple[Note, ...] = ()
+    if decoded.dropped:
+        num_dropped = len(decoded.dropped)
+        share = f"{num_dropped} of {num_dropped + len(decoded.tests)} left out"
+        notes = (("tests", f"{share}: {reasons}"[:_LONGEST_NOTE]),)
+    # Annotations say more than tests, whose values may all be empty lists.
+    annotated = infer_call_of(code, fn_name, decoded.tests)
+    call = merge_calls(annotated, decoded.call)
+    return replace(decoded, fn_name=fn_name, call=call, notes=notes)
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
-    """Return the call that starter code implies for these tests; None if all is plain JSON, or without tests."""
-    return (
-        find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
-        if tests
-        else None
-    )
+    """Return the call that starter code implies for these tests.
+
+    None if all is plain JSON, or without tests.
+    """
+    if not tests:
+        return None
+    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
 
 
-def merge_calls(said: Call | None, shown: Call | None) -> Call | None:
-    """Return `said`, the call by annotations, with all types of `shown`, the call by tests, that are not plain JSON."""
-    if said is None or shown is None:
-        return shown or said
-    kinds = [
-        mine if theirs == "json" else theirs
-        for mine, theirs in zip_longest(said.parameters, shown.parameters, fillvalue="json")
-    ]
-    returns = said.returns if shown.returns == "json" else shown.returns
-    return said.model_copy(update={"parameters": tuple(kinds), "returns": returns})
+def merge_calls(annotated: Call | None, shown: Call | None) -> Call | None:
+    """Return a call with the types that annotations give it, and those that its tests show.
+
+    A type that tests show, unless it is plain JSON, stands in place of the annotation's.
+    """
+    if annotated is None or shown is None:
+        return shown or annotated
+    pairs = zip_longest(annotated.parameters, shown.parameters, fillvalue="json")
+    parameters = tuple(_more_special(mine, theirs) for mine, theirs in pairs)
+    returns = _more_special(annotated.returns, shown.returns)
+    return annotated.model_copy(update={"parameters": parameters, "returns": returns})
 
 
-def _name(value: Mapping[str, Any], given: str) -> str:
-    for key in ("fn_name", "func_name", "entry_point"):
-        found = value.get(key)
-        if found is None or found == "":
+def _more_special(annotated: str, shown: str) -> str:
+    return annotated if shown == "json" else shown
+
+
+def _find_name(value: Mapping[str, Any], default: str) -> str:
+    """Return the name of the function in an object; Malformed if it is no text."""
+    for key in _FUNCTION_KEYS:
+        name = value.get(key)
+        if name is None or name == "":
             continue
-        if not isinstance(found, str):
-            raise Malformed("bad_tests", f"{key} is {type(found).__name__}, not text")
-        return found
-    return given
+        if not isinstance(name, str):
+            raise Malformed("bad_tests", f"{key} is {type(name).__name__}, not text")
+        return name
+    return default
 
 
-_INPUT_KEYS = ("input", "stdin", "inputs", "input_data", "test_input")
-_OUTPUT_KEYS = (
-    "output", "stdout", "expected_output", "expected", "outputs", "expected_stdout", "output_data", "answer",
-)  # fmt: skip
-"""Keys of a test, by precedence."""
-
-
-def _find_key(test: Mapping[str, Any], keys: Sequence[str]) -> str | None:
-    return next((key for key in keys if key in test), None)
-
-
-def _read_list(value: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
-    inputs, outputs, kinds = [], [], set()
-    for number, test in enumerate(value, 1):
+def _read_list(items: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+    """Return the tests in a list of objects, all of which call one function or none."""
+    inputs = []
+    outputs = []
+    names = set()
+    for number, test in enumerate(items, 1):
         if not isinstance(test, Mapping):
             raise Malformed("bad_tests", f"test {number} is {type(test).__name__}, not an object")
-        given, expected = (_find_key(test, keys) for keys in (_INPUT_KEYS, _OUTPUT_KEYS))
-        if given is None or expected is None:
-            lacks = " and no ".join(
-                name for name, key in (("input", given), ("output", expected)) if key is None
-            )
-            has = shorten(", ".join(map(str, test)) or "no key")
-            raise Malformed(
-                "bad_tests",
-                f"test {number} has no {lacks}, but {has}; name its keys, as in columns input=stdin,output=stdout",
-            )
+        input_key, output_key = _find_keys(test, number)
         kind = test.get("type") or test.get("testtype") or ""
         if kind not in (*_CALLS, *_STREAMS):
             raise Malformed("bad_tests", f"test {number} is of type {shorten(kind, 30)}")
-        metadata = test.get("metadata")
-        inner = _name(metadata, fn_name) if isinstance(metadata, Mapping) else fn_name
-        kinds.add(_name(test, inner) if kind in _CALLS or (not kind and _name(test, inner)) else "")
-        inputs.append(test[given])
-        outputs.append(test[expected])
-        if kind in _CALLS and "" in kinds:
+        names.add(_find_function(test, kind, fn_name))
+        inputs.append(test[input_key])
+        outputs.append(test[output_key])
+        if kind in _CALLS and "" in names:
             raise Malformed(
                 "bad_tests", "calls of a function that is not named, or tests of both styles"
             )
-    if len(kinds) > 1:
+    if len(names) > 1:
         raise Malformed(
-            "bad_tests", f"tests of several functions or both styles: {', '.join(sorted(kinds))}"
+            "bad_tests", f"tests of several functions or both styles: {', '.join(sorted(names))}"
         )
-    return pair_tests(inputs, outputs, fn_name=kinds.pop(), platform=platform, code=code)
+    return pair_tests(inputs, outputs, fn_name=names.pop(), platform=platform, code=code)
+
+
+def _find_keys(test: Mapping[str, Any], number: int) -> tuple[str, str]:
+    """Return the keys of a test's input and output; Malformed if it lacks one."""
+    input_key = next((key for key in _INPUT_KEYS if key in test), None)
+    output_key = next((key for key in _OUTPUT_KEYS if key in test), None)
+    if input_key is not None and output_key is not None:
+        return input_key, output_key
+    missing = []
+    if input_key is None:
+        missing.append("input")
+    if output_key is None:
+        missing.append("output")
+    present = shorten(", ".join(map(str, test)) or "no key")
+    raise Malformed(
+        "bad_tests",
+        f"test {number} has no {' and no '.join(missing)}, but {present}; "
+        "name its keys, as in columns input=stdin,output=stdout",
+    )
+
+
+def _find_function(test: Mapping[str, Any], kind: str, default: str) -> str:
+    """Return the name of the function that a test calls; empty for a test of a whole program."""
+    metadata = test.get("metadata")
+    if isinstance(metadata, Mapping):
+        default = _find_name(metadata, default)
+    # Of a test of a whole program the keys are not read: it may have any.
+    if kind not in _CALLS and kind:
+        return ""
+    return _find_name(test, default)
 
 
 def _call_tests(
     inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str
 ) -> DecodedTests:
+    """Return the tests of calls, from arguments and expected values, or from their texts."""
     are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
     is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
     tests = []
@@ -269,39 +336,58 @@ def _call_tests(
         for given, expected in zip(inputs, outputs, strict=True):
             if are_texts:
                 tests.append(_read_call(given, expected))
-            else:
-                arguments = given if isinstance(given, list) else [given]
-                value = expected[0] if is_wrapped else expected
-                tests.append(write_call(_as_lists(arguments), value))
+                continue
+            arguments = given if isinstance(given, list) else [given]
+            value = expected[0] if is_wrapped else expected
+            tests.append(write_call(_as_lists(arguments), value))
     except NotACall as error:
         raise Malformed("tests_not_convertible", str(error)) from None
-    notes = (("tests", "expected values taken out of lists of one"),) if is_wrapped else ()
+    notes: tuple[Note, ...] = ()
+    if is_wrapped:
+        notes = (("tests", "expected values taken out of lists of one"),)
     return DecodedTests(tuple(tests), fn_name, notes=notes)
 
 
 def _read_call(given: str, expected: str) -> TestCase:
-    """Return the test of a call; arguments, one a line, and value are JSON or Python literals, else NotACall."""
+    """Return the test of a call, from its arguments, one a line, and its value.
+
+    All are JSON or Python literals.
+
+    Raises:
+        NotACall: one is neither.
+    """
+    lines = [line for line in given.split("\n") if line.strip()]
     try:
-        for text in (*filter(str.strip, given.split("\n")), expected):
+        for text in (*lines, expected):
             read_json(text)
     except ValueError:
-        arguments = [
-            _read_value(line, f"argument {number}")
-            for number, line in enumerate(filter(str.strip, given.split("\n")), 1)
-        ]
+        arguments = []
+        for number, line in enumerate(lines, 1):
+            arguments.append(_read_value(line, f"argument {number}"))
         return write_call(_as_lists(arguments), _read_value(expected, "the expected value"))
+    # All are JSON already: they stay as they are, without a copy.
     return TestCase(input=given, output=expected)
 
 
 def read_literal_calls(tests: Sequence[TestCase]) -> tuple[TestCase, ...]:
-    """Return the tests of a function with Python literals written as JSON; NotACall for a value that is neither."""
-    return tuple(
-        test.model_copy(update=dict(_read_call(test.input, test.output))) for test in tests
-    )
+    """Return the tests of a function with Python literals written as JSON.
+
+    Raises:
+        NotACall: a value is neither a literal nor JSON.
+    """
+    read = []
+    for test in tests:
+        call = _read_call(test.input, test.output)
+        read.append(test.model_copy(update=dict(call)))
+    return tuple(read)
 
 
 def _read_value(text: str, what: str) -> Any:
-    """Return the value of a text, JSON or a Python literal; NotACall, which names it by `what`, if it is neither."""
+    """Return the value of a text, JSON or a Python literal; NotACall if it is neither.
+
+    Args:
+        what: names the value in the error.
+    """
     try:
         return read_literal(text)
     except ValueError:
@@ -310,7 +396,10 @@ def _read_value(text: str, what: str) -> Any:
 
 
 def _as_lists(value: Any) -> Any:
-    """Return a value with its tuples as lists, as a function is given them; sets and the like are left as they are."""
+    """Return a value with its tuples as lists, as a function is given them.
+
+    Sets and the like are left as they are.
+    """
     if isinstance(value, list | tuple):
         return [_as_lists(item) for item in value]
     if isinstance(value, dict):
@@ -318,33 +407,28 @@ def _as_lists(value: Any) -> Any:
     return value
 
 
-def read_lines(given: str) -> list[Any]:
-    """Return the arguments in a text, one a line, as JSON or Python literals; ValueError if one is neither."""
-    return [read_literal(line) for line in given.split("\n") if line.strip()]
+def read_lines(text: str) -> list[Any]:
+    """Return the arguments in a text, one a line, as JSON or Python literals.
 
-
-_LISTS = (
-    "list",
-    "tuple",
-    "sequence",
-    "iterable",
-    "iterator",
-    "listnode",
-    "treenode",
-    "deque",
-    "set",
-)
-"""Names of annotations, in small letters, whose values are written as lists in tests."""
+    Raises:
+        ValueError: one is neither.
+    """
+    return [read_literal(line) for line in text.split("\n") if line.strip()]
 
 
 def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
-    """Whether expected values are wrapped in lists of one, as on Codewars; not if `code` returns such lists."""
-    if platform in ("leetcode", "hackerrank") or not all(
-        isinstance(item, list) and len(item) == 1 for item in outputs
-    ):
+    """Whether expected values are wrapped in lists of one, as on Codewars.
+
+    They are not if the code says that the function returns such lists.
+    """
+    if platform in ("leetcode", "hackerrank"):
+        return False
+    if not all(isinstance(item, list) and len(item) == 1 for item in outputs):
         return False
     head = find_head(code, fn_name)
-    depth = None if head is None or head.returns is None else _depth_of(head.returns)
+    depth = None
+    if head is not None and head.returns is not None:
+        depth = _depth_of(head.returns)
     if depth is None:
         return True
     # A list that the function returns stands in one more; `list` alone does not say what is in it.
@@ -352,29 +436,45 @@ def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str)
 
 
 def _depth_of(annotation: ast.expr) -> int | None:
-    """Return how many lists are inside one another in an annotation; 0 for no list; None for one that says nothing."""
+    """Return how many lists are inside one another in an annotation.
+
+    0 for no list; None for an annotation that says nothing.
+    """
     match annotation:
         case ast.Constant(value=str(text)):
-            tree = parse_python(text)
-            inner = tree.body[0] if tree is not None and len(tree.body) == 1 else None
-            return _depth_of(inner.value) if isinstance(inner, ast.Expr) else None
+            return _depth_of_text(text)
         case ast.Name(id=name) | ast.Attribute(attr=name):
             if name.lower() in ("any", "object", "none"):
                 return None
-            return int(name.lower() in _LISTS)
-        case ast.Constant(value=None):
-            return None
+            return 1 if name.lower() in _LISTS else 0
         case ast.Subscript(value=ast.Name(id=name) | ast.Attribute(attr=name), slice=inside):
             items = inside.elts if isinstance(inside, ast.Tuple) else [inside]
-            depths = [depth for item in items if (depth := _depth_of(item)) is not None]
-            deepest = max(depths, default=0)
+            deepest = _deepest(items) or 0
             if name.lower() in _LISTS:
                 return 1 + deepest
             return deepest if name in ("Optional", "Union") else 0
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
-            depths = [depth for side in (left, right) if (depth := _depth_of(side)) is not None]
-            return max(depths, default=None)
+            return _deepest([left, right])
     return None
+
+
+def _depth_of_text(annotation: str) -> int | None:
+    """Return the depth of an annotation that is written as a text."""
+    tree = parse_python(annotation)
+    if tree is None or len(tree.body) != 1:
+        return None
+    (statement,) = tree.body
+    return _depth_of(statement.value) if isinstance(statement, ast.Expr) else None
+
+
+def _deepest(annotations: Sequence[ast.expr]) -> int | None:
+    """Return the largest depth of some annotations; None if none says anything."""
+    deepest = None
+    for annotation in annotations:
+        depth = _depth_of(annotation)
+        if depth is not None and (deepest is None or depth > deepest):
+            deepest = depth
+    return deepest
 
 
 def _depth_of_value(value: Any) -> int:
@@ -387,7 +487,10 @@ def _depth_of_value(value: Any) -> int:
 
 
 def _stream(value: Any) -> str:
-    """Return an input or output as one text; a list of lines is joined; Malformed if it is neither."""
+    """Return an input or output as one text; Malformed if it is neither text nor lines of it.
+
+    A list of lines is joined.
+    """
     if isinstance(value, str):
         return value
     if isinstance(value, list) and all(isinstance(line, str) for line in value):
@@ -398,7 +501,10 @@ def _stream(value: Any) -> str:
 def complete(
     build: Callable[[DecodedTests], Candidate], decode: Callable[[], DecodedTests]
 ) -> Candidate:
-    """Return `build(decode())`; if tests are not convertible, Malformed carries the candidate without tests."""
+    """Return `build(decode())`.
+
+    If tests are not convertible, Malformed carries the candidate without tests.
+    """
     try:
         tests = decode()
     except Malformed as error:
@@ -406,86 +512,3 @@ def complete(
             raise
         raise Malformed(error.reason, error.detail, build(DecodedTests())) from None
     return build(tests)
-
-
-_WORDS_OF_LANGUAGES = {
-    "python": "py py3 python3 pypy3", "python2": "py2 pypy2", "cpp": "cpp cc cxx c++ cpp17", "c": "c",
-    "csharp": "cs c#", "java": "java", "go": "go golang", "rust": "rs", "javascript": "js node", "kotlin": "kt",
-    "scala": "scala", "haskell": "hs", "ruby": "rb", "pascal": "pas",
-}  # fmt: skip
-"""By language: suffixes of its files and other names for it."""
-_LANGUAGES = {
-    word: language for language, words in _WORDS_OF_LANGUAGES.items() for word in words.split()
-}
-_FENCE = re.compile(r"```[ \t]*(?:([\w+#.-]+)[ \t]*)?\n(.*?)\n?```", re.DOTALL)
-_PLATFORMS = {
-    **{f"{name}.com": name for name in ("codeforces", "leetcode", "codechef", "hackerrank", "hackerearth", "codewars",
-                                        "kattis", "spoj")},
-    "atcoder.jp": "atcoder", "leetcode.cn": "leetcode", "geeksforgeeks.org": "geeksforgeeks",
-    "judge.u-aizu.ac.jp": "aizu",
-}  # fmt: skip
-
-
-def language_of(path: str) -> str:
-    """Return the language of a file by its suffix; empty if it is not known."""
-    return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
-
-
-def name_language(name: str) -> str:
-    """Return a language's name as the evaluator spells it (`C++` is `cpp`); an unknown name in lower case."""
-    lowered = name.strip().lower()
-    return _LANGUAGES.get(lowered, lowered)
-
-
-def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
-    """Return a Python program as a `Solution`; its language is `python2` if only Python 2 can parse it."""
-    return Solution(
-        code=code, language="python2" if is_python2(code) else "python", name=name, known=known
-    )
-
-
-def python_solutions(codes: Iterable[str]) -> tuple[Solution, ...]:
-    """Return the programs that are not blank, each once, without Markdown fences."""
-    found = dict.fromkeys(cut_fence(code) for code in codes)
-    return tuple(python_solution(code) for code in found if code.strip())
-
-
-def cut_fence(text: str) -> str:
-    """Return the code inside a text's last Markdown fence, or the text if it has none."""
-    found = _FENCE.findall(text)
-    return found[-1][1] if found else text
-
-
-def find_platform(url: str, *words: str) -> str:
-    """Return the platform of a URL, such as `codeforces`; if unknown the first word not blank, in lower case."""
-    try:
-        host = (urlsplit(url.strip()).hostname or "").lower() if url else ""
-    except ValueError:
-        host = ""
-    for domain, platform in _PLATFORMS.items():
-        if host == domain or host.endswith("." + domain):
-            return platform
-    return next((word.strip().lower() for word in words if word.strip()), "")
-
-
-def head_of(code: str, fn_name: str) -> str | None:
-    """Return the head of a function, `def f(a, b):`, with its class; None if the code does not define it."""
-    tree = parse_python(code)
-    for node in tree.body if tree is not None else ():
-        if isinstance(node, ast.FunctionDef) and node.name == fn_name:
-            return _head(node)
-        if isinstance(node, ast.ClassDef):
-            for inner in node.body:
-                if isinstance(inner, ast.FunctionDef) and inner.name == fn_name:
-                    return f"class {node.name}:\n    {_head(inner)}"
-    return None
-
-
-def _head(function: ast.FunctionDef) -> str | None:
-    bare = ast.FunctionDef(
-        function.name, function.args, [ast.Pass()], [], function.returns, lineno=1
-    )
-    try:
-        return ast.unparse(bare).removesuffix("pass").rstrip()
-    except (RecursionError, ValueError):
-        return None

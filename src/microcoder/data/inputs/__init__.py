@@ -1,4 +1,12 @@
-"""Learns what a problem's inputs look like from known ones, and makes further inputs of the same kind.
+"""Learns what a problem's inputs look like from known ones, and makes further ones of that kind.
 
-texts or arguments -> layouts -> values -> model (shapes, constraints) -> drawn and mutated values -> texts again
+    texts or arguments -> layouts -> values -> model -> mutated values -> texts again
+
+`layouts.py` turns inputs into values and back: `read_texts` and `read_calls` give the possible
+readings, `Layout.render` writes values as an input. Read this file first; the two below work on
+values alone. `finding.py` is its inner part, which infers the lines of a layout.
+
+`models.py` learns what all known values have in common: `learn` gives an `InputModel`, whose `fits`
+decides about a new input. `mutating.py` makes inputs that fit: `mutate` by one named mutation,
+`vary` by all of those that make no program slow.
 """

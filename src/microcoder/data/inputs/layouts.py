@@ -1,39 +1,20 @@
-"""Inputs as values: infers the layout of a problem's inputs from known ones, and writes values in that layout.
+"""Inputs as values: reads a problem's inputs by an inferred layout, and writes values in it.
 
-    texts of stdin -> Layout -> values without counts -> stdin again; arguments of a function likewise
+    texts of stdin -> Layout -> values without counts -> stdin again; arguments of calls likewise
 
-A number that only says how many others follow is not a value: it is left out, and computed again when writing.
+A number that only says how many others follow is not a value: it is left out, and computed again
+when writing.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
+
+from microcoder.data.inputs.finding import DECIMAL, INTEGER, Item, Tokens, find_items
 
 Values = tuple[Any, ...]
-
-_INT = re.compile(r"[+-]?(?:0|[1-9]\d{0,199})")
-"""Longer numbers are words: Python refuses to read them."""
-_FLOAT = re.compile(r"[+-]?\d+\.\d+(?:[eE][+-]?\d+)?")
-_MOST_ON_A_LINE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Item:
-    """A part of an input."""
-
-    form: str
-    """`value` one token, `list` the tokens of a line, `column` a line each, `rows` a list a line, `count` how many are
-    in another item."""
-    of: int = -1
-    """`count`: the item that it counts. In `rows`, with 0: each line begins with its own length."""
-    width: int = 1
-    """`value`: number of values on the line, at the first of them; 1 at the others."""
-    tall: int = -1
-    """`column`, `rows`: index of the `value` or `count` that is their number of lines; -1 if there is none."""
-    less: int = 0
-    """How many lines fewer there are than item `tall` says: a tree has one edge less than nodes."""
+"""The values of one input, in order."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,33 +29,53 @@ class Layout:
 
     def render(self, values: Values) -> Any:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
-        left = iter(values)
-        whole: list[Any] = [None if item.form == "count" else next(left) for item in self.items]
-        for place, item in enumerate(self.items):
-            if item.form == "count":
-                whole[place] = len(whole[item.of])
+        with_counts = self._fill_counts(values)
         if self.is_call:
-            return whole
-        lines: list[str] = ["1"] if self.is_repeated else []
-        on_line = 0
-        for item, value in zip(self.items, whole, strict=True):
+            return with_counts
+        lines: list[str] = []
+        if self.is_repeated:
+            lines.append("1")
+        num_left_on_line = 0
+        for item, value in zip(
+            self.items,
+            with_counts,
+            strict=True,
+        ):
             if item.form in ("value", "count"):
-                if on_line:
+                if num_left_on_line:
                     lines[-1] += f" {_write(value)}"
                 else:
                     lines.append(_write(value))
-                    on_line = item.width
-                on_line -= 1
+                    num_left_on_line = item.line_width
+                num_left_on_line -= 1
             elif item.form == "rows":
-                lines += [
-                    " ".join(map(_write, [len(row), *row] if item.of == 0 else row))
-                    for row in value
-                ]
+                for row in value:
+                    tokens = [len(row), *row] if item.has_own_lengths else row
+                    lines.append(_write_line(tokens))
             elif item.form == "column":
                 lines += map(_write, value)
             else:
-                lines.append(" ".join(map(_write, value)))
+                lines.append(_write_line(value))
         return "\n".join(lines) + "\n"
+
+    def _fill_counts(self, values: Values) -> list[Any]:
+        """Return a value for each item, counts computed."""
+        remaining = iter(values)
+        filled: list[Any] = []
+        for item in self.items:
+            if item.form == "count":
+                filled.append(None)
+            else:
+                filled.append(next(remaining))
+        # Only now: a count stands before what it counts.
+        for place, item in enumerate(self.items):
+            if item.form == "count":
+                filled[place] = len(filled[item.counted_item])
+        return filled
+
+
+def _write_line(tokens: Sequence[Any]) -> str:
+    return " ".join(map(_write, tokens))
 
 
 def _write(value: Any) -> str:
@@ -90,246 +91,320 @@ class Read:
 
 
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
-    """Return the possible readings of calls' arguments: all of them, and all but those that are another's length."""
-    num = {len(row) for row in arguments}
-    if len(num) != 1 or not (width := num.pop()):
+    """Return the possible readings of calls' arguments, the likeliest first.
+
+    These are all arguments and, where there are such, all but those that are another's length.
+    """
+    nums_arguments = {len(row) for row in arguments}
+    if len(nums_arguments) != 1:
         return []
-    plain = Layout(tuple(Item("value") for _ in range(width)), is_call=True)
-    found = [Read(plain, tuple(tuple(row) for row in arguments))]
-    counted = _without_counts(plain, found[0].values)
-    return [found[0], counted] if counted else found
+    num_arguments = nums_arguments.pop()
+    if num_arguments == 0:
+        return []
+    items = (Item("value"),) * num_arguments
+    plain = Read(Layout(items, is_call=True), tuple(map(tuple, arguments)))
+    # A number that is always a length may be one by chance, so both readings are given.
+    counted = _without_counts(plain)
+    return [plain] if counted is None else [plain, counted]
 
 
-def _without_counts(layout: Layout, values: Sequence[Values]) -> Read | None:
-    """Return the reading without numbers that are another value's length in every input; None if there are none."""
-    items, kept = list(layout.items), []
-    # Where each value stands among the items; counts have none.
-    places = [place for place, item in enumerate(items) if item.form != "count"]
-    columns = list(zip(places, zip(*values, strict=True), strict=True))
-    sizes = [
-        (at, tuple(map(len, column)))
-        for at, column in columns
-        if all(isinstance(v, list | str) for v in column)
-    ]
-    for place, column in columns:
-        sized = (
-            there
-            for there, lengths in sizes
-            if lengths == column and all(type(value) is int for value in column)
-        )
-        if (counted := next(sized, None)) is None:
-            kept.append(column)
+class _Column(NamedTuple):
+    """The values of one item in all inputs."""
+
+    item: int
+    values: tuple[Any, ...]
+
+
+def _without_counts(read: Read) -> Read | None:
+    """Return the reading without numbers that are another value's length in every input.
+
+    None if there are no such numbers.
+    """
+    items = list(read.layout.items)
+    # Counts have no value.
+    columns = _columns_of(read)
+    lengths = _find_lengths(columns)
+    kept = []
+    for column in columns:
+        counted = _find_counted(column, lengths)
+        if counted is None:
+            kept.append(column.values)
         else:
-            items[place] = replace(items[place], form="count", of=counted)
+            number = items[column.item]
+            items[column.item] = replace(
+                number,
+                form="count",
+                counted_item=counted,
+            )
     if len(kept) == len(columns):
         return None
-    return Read(replace(layout, items=tuple(items)), tuple(zip(*kept, strict=True)))
+    layout = replace(read.layout, items=tuple(items))
+    return Read(layout, tuple(zip(*kept, strict=True)))
 
 
-def read_texts(inputs: Sequence[str], *, is_typed: bool = False) -> list[Read]:
-    """Return the possible readings of stdin texts, the likeliest first; empty if they have no common layout.
+def _columns_of(read: Read) -> list[_Column]:
+    """Return the values of each item; counts have none."""
+    remaining = zip(*read.values, strict=True)
+    columns = []
+    for number, item in enumerate(read.layout.items):
+        if item.form != "count":
+            columns.append(_Column(number, next(remaining)))
+    return columns
+
+
+def _find_lengths(columns: Sequence[_Column]) -> list[_Column]:
+    """Return the lengths of the values in those columns that hold only lists and texts."""
+    lengths = []
+    for column in columns:
+        if all(isinstance(value, list | str) for value in column.values):
+            sizes = tuple(map(len, column.values))
+            lengths.append(_Column(column.item, sizes))
+    return lengths
+
+
+def _find_counted(
+    column: _Column,
+    lengths: Sequence[_Column],
+) -> int | None:
+    """Return the first item whose lengths a column of whole numbers gives, or None."""
+    # Not `isinstance`: a bool counts nothing.
+    if any(type(value) is not int for value in column.values):
+        return None
+    for sized in lengths:
+        if sized.values == column.values:
+            return sized.item
+    return None
+
+
+def read_texts(
+    inputs: Sequence[str],
+    *,
+    is_typed: bool = False,
+) -> list[Read]:
+    """Return the possible readings of stdin texts, the likeliest first.
+
+    Empty if they have no common layout.
 
     Args:
-        is_typed: keep numbers in rows that also hold words, and offer no readings of numbers as text.
+        is_typed: keep numbers in rows that also hold words, and offer no readings of numbers as
+            text.
     """
-    lines = [[line.split() for line in text.splitlines() if line.strip()] for text in inputs]
-    if not lines or not all(lines):
+    tokens_by_input = list(map(_split_into_tokens, inputs))
+    if not tokens_by_input or not all(tokens_by_input):
         return []
-    found = []
+    readings: list[Read] = []
     for merges in (False, True):
-        items = _find_items(lines, merges=merges)
+        items = find_items(tokens_by_input, merges=merges)
         if items is None:
             continue
-        read = Read(
-            Layout(tuple(items)), _of_one_kind([_read(items, rows, is_typed) for rows in lines])
-        )
-        if all(other.layout != read.layout for other in found):
-            found.append(_without_counts(read.layout, read.values) or read)
-    if is_typed:
-        return found
-    # A number may be meant by its digits.
-    for read in [read for read in found if any(type(value) is int for value in read.values[0])]:
-        digits = (
-            tuple(str(value) if type(value) is int else value for value in row)
-            for row in read.values
-        )
-        found.append(replace(read, values=tuple(digits)))
-    return found
+        rows = []
+        for lines in tokens_by_input:
+            reader = _ValueReader(items, lines, is_typed)
+            rows.append(reader.read())
+        read = Read(Layout(tuple(items)), _of_one_kind(rows))
+        # Mostly both ways of reading lines give one layout.
+        if all(other.layout != read.layout for other in readings):
+            readings.append(_without_counts(read) or read)
+    if not is_typed:
+        # A number may be meant by its digits.
+        readings += [_as_digits(read) for read in readings if _has_integer(read)]
+    return readings
+
+
+def _split_into_tokens(text: str) -> list[Tokens]:
+    """Return the tokens of each line that is not empty."""
+    return [line.split() for line in _nonempty_lines(text)]
+
+
+def _has_integer(read: Read) -> bool:
+    return any(type(value) is int for value in read.values[0])
+
+
+def _as_digits(read: Read) -> Read:
+    """Return a reading with each whole number that stands alone as a text."""
+    rows = []
+    for row in read.values:
+        with_digits = []
+        for value in row:
+            # Not `isinstance`: a bool has no digits.
+            if type(value) is int:
+                with_digits.append(str(value))
+            else:
+                with_digits.append(value)
+        rows.append(tuple(with_digits))
+    return replace(read, values=tuple(rows))
 
 
 def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
-    """Return the rows with each column of one kind: all texts where one of its values is not a number, such as 0110."""
-    columns = []
+    """Return the rows with each column of one kind.
+
+    That is all texts where one of its values is not a number, such as 0110.
+    """
+    columns: list[Sequence[Any]] = []
     for column in zip(*rows, strict=True):
-        is_mixed = any(isinstance(value, str) for value in column) and not all(
-            isinstance(v, str) for v in column
-        )
-        columns.append(
-            [str(value) if isinstance(value, int) else value for value in column]
-            if is_mixed
-            else column
-        )
-    return tuple(zip(*columns, strict=True)) if columns else tuple(rows)
+        num_texts = sum(isinstance(value, str) for value in column)
+        is_mixed = 0 < num_texts < len(column)
+        if is_mixed:
+            columns.append(_integers_as_texts(column))
+        else:
+            columns.append(column)
+    if not columns:
+        return tuple(rows)
+    return tuple(zip(*columns, strict=True))
+
+
+def _integers_as_texts(values: Sequence[Any]) -> list[Any]:
+    converted = []
+    for value in values:
+        if isinstance(value, int):
+            converted.append(str(value))
+        else:
+            converted.append(value)
+    return converted
+
+
+class Cases(NamedTuple):
+    """The cases of inputs that begin with their number, each with its own input and output."""
+
+    inputs: list[str]
+    outputs: list[str]
 
 
 def split_repeated(
-    inputs: Sequence[str], outputs: Sequence[str]
-) -> tuple[list[str], list[str]] | None:
-    """Split inputs that begin with the number of cases, and their outputs, into cases; None if that does not fit.
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> Cases | None:
+    """Split inputs that begin with the number of cases, and their outputs, into cases.
 
-    All cases must have as many lines of input, and those of one output as many lines.
+    None if that does not fit: all cases must have as many lines of input, and those of one output
+    as many lines.
     """
-    cases: list[str] = []
-    printed: list[str] = []
+    cases = Cases([], [])
     heights: set[int] = set()
-    most = 0
-    for given, shown in zip(inputs, outputs, strict=True):
-        first, *rest = [line for line in given.splitlines() if line.strip()] or [""]
-        said = [line for line in shown.splitlines() if line.strip()]
-        num = int(first) if _INT.fullmatch(first.strip()) else 0
-        if num < 1 or len(rest) % num or len(said) % num or not rest or not said:
+    most_cases = 0
+    for text, output in zip(inputs, outputs, strict=True):
+        lines = _nonempty_lines(text)
+        if not lines or not INTEGER.fullmatch(lines[0].strip()):
             return None
-        height, spoken = len(rest) // num, len(said) // num
-        heights.add(height)
-        most = max(most, num)
-        cases += ["\n".join(rest[at * height : (at + 1) * height]) + "\n" for at in range(num)]
-        printed += ["\n".join(said[at * spoken : (at + 1) * spoken]) for at in range(num)]
-    return (cases, printed) if len(heights) == 1 and most > 1 else None
-
-
-def _find_items(inputs: Sequence[list[list[str]]], *, merges: bool) -> list[Item] | None:
-    """Infer the common layout, line by line; None without one.
-
-    Args:
-        merges: take a line of several alike tokens for a list, though it has the same length everywhere.
-    """
-    items: list[Item] = []
-    scalars: list[tuple[int, list[int]]] = []
-    """Indices of items that may be counts, each with its numbers in the inputs."""
-    for at in range(max(map(len, inputs))):
-        left = [len(rows) - at for rows in inputs]
-        counter = _find_count(scalars, left, items)
-        if counter is not None and (max(left) > 1 or min(left) == 0):
-            _take_rows(items, [row for rows in inputs for row in rows[at:]], counter)
-            return items
-        if block := _find_height(scalars, left):
-            rows = [row for rows in inputs for row in rows[at:]]
-            if len({len(row) for row in rows}) == 1 or _have_own_lengths(rows):
-                _take_rows(items, rows, *block)
-                return items
-        if min(left) == 0:
+        num_cases = int(lines[0])
+        input_cases = _cut_evenly(lines[1:], num_cases)
+        output_cases = _cut_evenly(_nonempty_lines(output), num_cases)
+        if input_cases is None or output_cases is None:
             return None
-        lines = [rows[at] for rows in inputs]
-        widths = [len(line) for line in lines]
-        counter = _find_count(scalars, widths, items)
-        are_numbers = {
-            bool(_INT.fullmatch(one) or _FLOAT.fullmatch(one)) for line in lines for one in line
-        }
-        is_alike = len(are_numbers) == 1
-        if counter is not None and (len(set(widths)) > 1 or widths[0] > 1 or merges):
-            items[counter] = replace(items[counter], form="count", of=len(items))
-            items.append(Item("list"))
-        elif widths[0] > 1 and any(
-            items[place].form == "count" and widths == counts for place, counts in scalars
-        ):
-            # As long as another list.
-            items.append(Item("list"))
-        elif (
-            len(set(widths)) > 1
-            or (merges and widths[0] > 1 and is_alike)
-            or widths[0] > _MOST_ON_A_LINE
-        ):
-            items.append(Item("list"))
-        else:
-            for place in range(widths[0]):
-                tokens = [line[place] for line in lines]
-                if all(_INT.fullmatch(token) for token in tokens):
-                    scalars.append((len(items), [int(token) for token in tokens]))
-                items.append(Item("value", width=widths[0] if place == 0 else 1))
-    return items
+        heights.add(len(input_cases[0]))
+        most_cases = max(most_cases, num_cases)
+        cases.inputs.extend("\n".join(case) + "\n" for case in input_cases)
+        cases.outputs.extend("\n".join(case) for case in output_cases)
+    # A number that is always 1 may mean anything.
+    return cases if len(heights) == 1 and most_cases > 1 else None
 
 
-def _find_height(
-    scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int]
-) -> tuple[int, int] | None:
-    """Return (place, less): the last varying number that is the size plus `less` (0 or 1) in every input; or None."""
-    for less in (0, 1):
-        for place, numbers in reversed(scalars):
-            if len(set(numbers)) > 1 and [number - less for number in numbers] == list(sizes):
-                return place, less
-    return None
+def _nonempty_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
 
 
-def _find_count(
-    scalars: Sequence[tuple[int, list[int]]], sizes: Sequence[int], items: Sequence[Item]
-) -> int | None:
-    """Return the item of the latest number that is the size in every input and no count yet, or None."""
-    for place, counts in reversed(scalars):
-        if items[place].form == "value" and counts == list(sizes):
-            return place
-    return None
+def _cut_evenly(
+    lines: list[str],
+    num_parts: int,
+) -> list[list[str]] | None:
+    """Cut lines into parts of equal length; None if there are none or that is impossible."""
+    if num_parts < 1 or not lines:
+        return None
+    if len(lines) % num_parts:
+        return None
+    length = len(lines) // num_parts
+    parts = []
+    for start in range(0, len(lines), length):
+        parts.append(lines[start : start + length])
+    return parts
 
 
-def _have_own_lengths(rows: Sequence[list[str]]) -> bool:
-    """Whether each row begins with how many tokens follow, and not all are as long."""
-    return len({len(row) for row in rows}) > 1 and all(row[0] == str(len(row) - 1) for row in rows)
+class _ValueReader:
+    """Reads the values of one input whose items are known."""
 
+    def __init__(
+        self,
+        items: Sequence[Item],
+        lines: Sequence[Tokens],
+        is_typed: bool,
+    ) -> None:
+        self._items = items
+        self._lines = lines
+        self._is_typed = is_typed
+        self._counts: dict[int, int] = {}
+        """Numbers of lines or tokens, by the item that has as many."""
+        self._numbers: dict[int, int] = {}
+        """Whole numbers that stand alone, by their item."""
+        self._line = 0
+        self._place_on_line = 0
+        self._num_left_on_line = 0
 
-def _take_rows(items: list[Item], rows: Sequence[list[str]], counter: int, less: int = 0) -> None:
-    """Add an item for a block of lines, whose count is the value of item `counter` minus `less`."""
-    is_count = items[counter].form == "value" and not less
-    if is_count:
-        items[counter] = replace(items[counter], form="count", of=len(items))
-    tall = -1 if is_count else counter
-    if all(len(row) == 1 for row in rows):
-        items.append(Item("column", tall=tall, less=less))
-    else:
-        items.append(Item("rows", of=0 if _have_own_lengths(rows) else -1, tall=tall, less=less))
-
-
-def _read(items: Sequence[Item], rows: Sequence[Sequence[str]], is_typed: bool) -> Values:
-    values: list[Any] = []
-    counts: dict[int, int] = {}
-    numbers: dict[int, int] = {}
-    line, on_line, place = 0, 0, 0
-    for at, item in enumerate(items):
-        if item.form in ("value", "count"):
-            if not on_line:
-                on_line, place = item.width, 0
-            token = rows[line][place]
-            place, on_line = place + 1, on_line - 1
-            if not on_line:
-                line += 1
-            if item.form == "value":
-                values.append(_parse(token))
+    def read(self) -> Values:
+        """Return the values, without counts."""
+        values: list[Any] = []
+        for number, item in enumerate(self._items):
+            if item.form == "count":
+                self._counts[item.counted_item] = int(self._take_token(number, item))
+            elif item.form == "value":
+                values.append(_parse(self._take_token(number, item)))
+            elif item.form == "list":
+                values.append(_parse_all(self._lines[self._line]))
+                self._line += 1
             else:
-                counts[item.of] = int(token)
-            if _INT.fullmatch(token):
-                numbers[at] = int(token)
-        elif item.form == "list":
-            values.append(_parse_all(rows[line]))
-            line += 1
+                values.append(self._take_block(number, item))
+        return tuple(values)
+
+    def _take_token(self, number: int, item: Item) -> str:
+        """Return the next token of a line that holds values and counts."""
+        if not self._num_left_on_line:
+            self._num_left_on_line = item.line_width
+            self._place_on_line = 0
+        token = self._lines[self._line][self._place_on_line]
+        self._place_on_line += 1
+        self._num_left_on_line -= 1
+        if not self._num_left_on_line:
+            self._line += 1
+        # It may be the number of lines of a block further down.
+        if INTEGER.fullmatch(token):
+            self._numbers[number] = int(token)
+        return token
+
+    def _take_block(
+        self,
+        number: int,
+        item: Item,
+    ) -> list[Any]:
+        """Return the values of a column or of rows."""
+        if item.height_item < 0:
+            height = self._counts[number]
         else:
-            height = counts[at] if item.tall < 0 else numbers[item.tall] - item.less
-            block = rows[line : line + height]
-            if item.form == "column":
-                values.append(_parse_all([row[0] for row in block]))
-            else:
-                cells = [row[1:] if item.of == 0 else row for row in block]
-                values.append(
-                    [list(map(_parse, row)) if is_typed else _parse_all(row) for row in cells]
-                )
-            line += height
-    return tuple(values)
+            height = self._numbers[item.height_item] - item.num_lines_less
+        block = self._lines[self._line : self._line + height]
+        self._line += height
+        if item.form == "column":
+            return _parse_all([row[0] for row in block])
+        parse_row = _parse_each if self._is_typed else _parse_all
+        # The first token of such rows only says how many follow.
+        start = 1 if item.has_own_lengths else 0
+        return [parse_row(row[start:]) for row in block]
 
 
 def _parse(token: str) -> Any:
-    if _INT.fullmatch(token):
+    if INTEGER.fullmatch(token):
         return int(token)
-    return float(token) if _FLOAT.fullmatch(token) else token
+    if DECIMAL.fullmatch(token):
+        return float(token)
+    return token
+
+
+def _parse_each(tokens: Sequence[str]) -> list[Any]:
+    """Return the tokens, those that are numbers as such."""
+    return [_parse(token) for token in tokens]
 
 
 def _parse_all(tokens: Sequence[str]) -> list[Any]:
     """Return the tokens as numbers if all are, else as texts."""
-    parsed = [_parse(token) for token in tokens]
-    return list(tokens) if any(isinstance(value, str) for value in parsed) else parsed
+    parsed = _parse_each(tokens)
+    if any(isinstance(value, str) for value in parsed):
+        return list(tokens)
+    return parsed

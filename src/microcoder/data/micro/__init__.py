@@ -1,4 +1,8 @@
-"""The micro lab world: generated graded problems and demonstrations, for experiments on a laptop."""
+"""The micro lab world: generated graded problems and demonstrations, for experiments on a laptop.
+
+All of it is in `chains`: problems of a chain of steps on one digit, and responses that think them
+through in ways that differ in cost.
+"""
 
 from microcoder.data.micro.chains import (
     STYLES,
@@ -10,5 +14,10 @@ from microcoder.data.micro.chains import (
 )
 
 __all__ = [
-    "STYLES", "TIERS", "ChainDemonstration", "ThinkingShares", "generate_chain_demonstrations", "generate_problems",
-]  # fmt: skip
+    "STYLES",
+    "TIERS",
+    "ChainDemonstration",
+    "ThinkingShares",
+    "generate_chain_demonstrations",
+    "generate_problems",
+]

@@ -1,4 +1,10 @@
-"""Output of the pipeline: Parquet tables, a card with figures, a page to browse, exports for trainers."""
+"""Output of the pipeline: Parquet tables, a card with figures, exports for trainers.
+
+`tables` writes and reads a finished corpus, `card` describes it in a README.md, `publishing` passes
+it on to the Hugging Face Hub. `exports` writes its problems as rows of other programs. `problems`
+reads whatever problems come from, for training and evaluation; `convert` makes a problem file of
+rows of any known format.
+"""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,8 @@
 """Rows of any known format -> a problem file that `microcoder train`, `init` and `eval` read.
 
-Rows that cannot be judged whole are left out and counted by reason. Test rows of a benchmark are left out too, unless
-asked for: a model that was trained on them has seen the answers. Nothing of a row is executed.
+Rows that cannot be judged whole are left out and counted by reason. Test rows of a benchmark are
+left out too, unless asked for: a model that was trained on them has seen the answers. Nothing of a
+row is executed.
 """
 
 from collections.abc import Mapping
@@ -19,7 +20,11 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Problem
 
 _LONGEST_REASON = 400
+"""Characters of a reason."""
 _MOST_SHOWN = 3
+"""Rows that are named for each reason."""
+_NAMES = ("id", "task_id", "question_id", "problem_id", "uid")
+"""Fields that name a row, by precedence."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,12 +45,15 @@ def convert(
     columns: Mapping[str, str] | None = None,
     with_test_rows: bool = False,
 ) -> Converted:
-    """Write the problems of a file of rows, or of a folder of such files, as a problem file; whole or not at all.
+    """Write the problems of a file of rows, or of a folder of such files, as a problem file.
+
+    It is written whole or not at all.
 
     Args:
         source: JSON lines, one JSON list or Parquet.
         output: The problem file (.jsonl).
-        format: a format of docs/rows.md, or a reader of the user's own; None to recognise it row by row.
+        format: a format of docs/rows.md, or a reader of the user's own; None to recognise it row by
+            row.
         columns: field -> column, where rows have names of their own.
         with_test_rows: also converts test rows of a benchmark, for held-out problems.
 
@@ -62,41 +70,52 @@ def convert(
     num_rows = 0
     for row in read_rows(source):
         num_rows += 1
-        place = _name_of(row)
-        why = "" if with_test_rows else _why_test(row.values, format)
-        if not why:
-            try:
-                problem = read_problem(row.values, format, columns=columns or {})
-                check_problem(problem)
-            except DataError as error:
-                why = _as_reason(str(error))
-            else:
-                why = _why_not(problem, problems)
-                if not why:
-                    problems[problem.id] = problem
-        if why:
-            left_out.setdefault(why, []).append(place)
+        reason = "" if with_test_rows else _why_test(row.values, format)
+        if not reason:
+            reason = _add_problem(row.values, format, columns or {}, problems)
+        if reason:
+            left_out.setdefault(reason, []).append(_name_of(row))
     by_number = sorted(left_out.items(), key=lambda pair: -len(pair[1]))
-    reasons = {why: tuple(places) for why, places in by_number}
+    reasons = {reason: tuple(names) for reason, names in by_number}
     if not problems:
-        said = "\n".join(describe(Converted(0, num_rows, reasons)))
-        raise DataError(f"{source}: none of its {num_rows} rows became a problem\n{said}")
+        lines = "\n".join(describe(Converted(0, num_rows, reasons)))
+        raise DataError(f"{source}: none of its {num_rows} rows became a problem\n{lines}")
     write_problems(output, list(problems.values()))
     return Converted(len(problems), num_rows, reasons)
+
+
+def _add_problem(
+    values: Mapping[str, Any],
+    format: str | None,
+    columns: Mapping[str, str],
+    problems: dict[str, Problem],
+) -> str:
+    """Add the problem of a row to `problems`, or say why it is none; empty if it was added."""
+    try:
+        problem = read_problem(values, format, columns=columns)
+        # A whole problem file is refused for one such problem.
+        check_problem(problem)
+    except DataError as error:
+        return _as_reason(str(error))
+    reason = _why_not(problem, problems)
+    if not reason:
+        problems[problem.id] = problem
+    return reason
 
 
 def describe(converted: Converted) -> list[str]:
     """Return a line for each reason for which rows were left out, with the first of them."""
     lines = []
-    for why, places in converted.left_out.items():
-        shown = ", ".join(places[:_MOST_SHOWN])
-        more = ", ..." if len(places) > _MOST_SHOWN else ""
-        lines.append(f"{len(places):,} left out: {why} ({shown}{more})")
+    for reason, names in converted.left_out.items():
+        shown = ", ".join(names[:_MOST_SHOWN])
+        more = ", ..." if len(names) > _MOST_SHOWN else ""
+        lines.append(f"{len(names):,} left out: {reason} ({shown}{more})")
     return lines
 
 
 def _name_of(row: FileRow) -> str:
-    for name in ("id", "task_id", "question_id", "problem_id", "uid"):
+    """Return the id of a row, or the number of its line."""
+    for name in _NAMES:
         value = row.values.get(name)
         if isinstance(value, str | int) and str(value):
             return str(value)
@@ -105,22 +124,24 @@ def _name_of(row: FileRow) -> str:
 
 def _why_test(values: Mapping[str, Any], format: str | None) -> str:
     """Say why a row is one of a benchmark's test; empty if it is not."""
-    found = recognise(values, FORMATS.values()) if format is None else load_format(format)
-    if found is None or not (found.is_benchmark or found.name == "livecodebench"):
+    row_format = recognise(values, FORMATS.values()) if format is None else load_format(format)
+    if row_format is None or not row_format.is_benchmark:
         return ""
-    if found.name == "mbpp":
+    if row_format.name == "mbpp":
         task = str(values.get("task_id", "")).rpartition("/")[2]
+        # The other rows are published for training.
         if task.isdecimal() and int(task) not in MBPP_TEST:
             return ""
         what = f"rows of MBPP's test split (task_id {MBPP_TEST.start} to {MBPP_TEST.stop - 1})"
     else:
-        what = f"rows of {found.name}, a benchmark"
+        what = f"rows of {row_format.name}, a benchmark"
     return (
         f"{what}: training would contaminate it; --with-test-rows keeps them, for held-out problems"
     )
 
 
 def _why_not(problem: Problem, others: Mapping[str, Problem]) -> str:
+    """Say why a problem cannot stand in a file beside others; empty if it can."""
     if not problem.statement.strip():
         return "there is no statement; a model cannot be asked without one"
     if problem.id in others:
@@ -128,8 +149,10 @@ def _why_not(problem: Problem, others: Mapping[str, Problem]) -> str:
     return ""
 
 
-def _as_reason(said: str) -> str:
-    """Return an error's text without the row that it names, so that equal ones are counted together."""
-    head, _, reason = said.partition("): ")
-    text = reason if head.startswith("row ") and reason else said
-    return text if len(text) <= _LONGEST_REASON else f"{text[: _LONGEST_REASON - 3]}..."
+def _as_reason(message: str) -> str:
+    """Return an error's text without the row that it names, so that equal ones count together."""
+    head, _, reason = message.partition("): ")
+    text = reason if head.startswith("row ") and reason else message
+    if len(text) > _LONGEST_REASON:
+        return f"{text[: _LONGEST_REASON - 3]}..."
+    return text

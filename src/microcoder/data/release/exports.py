@@ -1,8 +1,9 @@
 """A finished corpus in the row format of another program (trainers, judges), or as problem lines.
 
-`read_problem` reads each row back into a problem that judges the same: a row carries our whole record (checker,
-limits, call) if its format has room for it. Tests are also written in the format's own fields, for graders that do not
-read the record; but not if such a grader, which only compares outputs, would misjudge.
+`read_problem` reads each row back into a problem that judges the same: a row carries our whole
+record (checker, limits, call) if its format has room for it. Tests are also written in the format's
+own fields, for graders that do not read the record; but not if such a grader, which only compares
+outputs, would misjudge.
 """
 
 import json
@@ -18,15 +19,22 @@ from microcoder.judge.core.signatures import find_call
 from microcoder.judge.core.types import Checker, Problem
 
 Form = dict[str, Any]
+"""A row of another program's format."""
 
-_COMPARED_PLAINLY = frozenset({Checker(type=kind) for kind in ("default", "exact", "tokens")})
-"""Checkers that a plain comparison of outputs approximates; not tolerances, free order or programs."""
+_COMPARED_PLAINLY = frozenset(
+    {Checker(type="default"), Checker(type="exact"), Checker(type="tokens")}
+)
+"""Checkers that a plain comparison of outputs approximates.
+
+Not tolerances, free order or programs.
+"""
 
 
 def verl_row(problem: Problem, index: int) -> Form:
-    """Return a row of verl's RL parquet; `ground_truth` is the JSON that prime_code and sandbox_fusion read.
+    """Return a row of verl's RL parquet.
 
-    Where those would misjudge, it holds the record alone, which only our reward reads.
+    `ground_truth` is the JSON that prime_code and sandbox_fusion read. Where those would misjudge,
+    it holds the record alone, which only our reward reads.
     """
     record = _record(problem)
     truth = _tests(problem) if _is_plain(problem) else {"problem": json.loads(record)}
@@ -45,25 +53,26 @@ def trl_row(problem: Problem) -> Form:
 
 
 def nemogym_row(problem: Problem) -> Form:
-    """Return a row of NeMo-Gym's `code_gen`; without `unit_tests`, so that it is refused, if that would misjudge."""
-    tests = (
-        {"unit_tests": _tests(problem)}
-        if _is_plain(problem) and problem.language == "python"
-        else {}
-    )
+    """Return a row of NeMo-Gym's `code_gen`.
+
+    Without `unit_tests`, so that it is refused, if NeMo-Gym would misjudge.
+    """
+    metadata: Form = {"problem_id": problem.id}
+    if _is_plain(problem) and problem.language == "python":
+        metadata["unit_tests"] = _tests(problem)
+    metadata["problem"] = json.loads(_record(problem))
     return {
         "responses_create_params": {"input": _prompt(problem)},
-        "verifier_metadata": {
-            "problem_id": problem.id,
-            **tests,
-            "problem": json.loads(_record(problem)),
-        },
+        "verifier_metadata": metadata,
         "agent_ref": {"type": "responses_api_agents", "name": "code_gen_simple_agent"},
     }
 
 
 def verifiers_row(problem: Problem) -> Form:
-    """Return a row for a verifiers taskset; `info` is text, so that rows of all problems make one table."""
+    """Return a row for a verifiers taskset.
+
+    `info` is text, so that rows of all problems make one table.
+    """
     return {
         "name": problem.id,
         "prompt": _prompt(problem),
@@ -73,11 +82,11 @@ def verifiers_row(problem: Problem) -> Form:
 
 
 def _is_plain(problem: Problem) -> bool:
-    return (
-        problem.checker in _COMPARED_PLAINLY
-        and problem.harness is None
-        and find_call(problem) is None
-    )
+    """Whether a grader that only compares outputs judges a problem as we do."""
+    if problem.checker not in _COMPARED_PLAINLY or problem.harness is not None:
+        return False
+    # Values of other types than JSON's need our caller.
+    return find_call(problem) is None
 
 
 def _record(problem: Problem) -> str:
@@ -89,46 +98,67 @@ def _tests(problem: Problem) -> Form:
         "inputs": [test.input for test in problem.tests],
         "outputs": [test.output for test in problem.tests],
     }
-    return tests if problem.fn_name is None else {**tests, "fn_name": problem.fn_name}
+    if problem.fn_name is not None:
+        tests["fn_name"] = problem.fn_name
+    return tests
 
 
 def _prompt(problem: Problem) -> list[Form]:
     return [{"role": "user", "content": instruct(problem)}]
 
 
-def _write_verl(path: Path, rows: Sequence[Form]) -> None:
+def _write_verl(problems: Sequence[Problem], path: Path) -> None:
     # Problem files do without.
     import pyarrow as pa
 
+    message = pa.struct([("role", pa.string()), ("content", pa.string())])
+    reward_model = pa.struct([("style", pa.string()), ("ground_truth", pa.string())])
+    extra_info = pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())])
     schema = pa.schema(
         [
             ("data_source", pa.string()),
-            ("prompt", pa.list_(pa.struct([("role", pa.string()), ("content", pa.string())]))),
+            ("prompt", pa.list_(message)),
             ("ability", pa.string()),
-            # A string on purpose: mixed nested types break the merging of Parquet schemas.
-            ("reward_model", pa.struct([("style", pa.string()), ("ground_truth", pa.string())])),
-            (
-                "extra_info",
-                pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())]),
-            ),
+            # Texts inside on purpose: mixed nested types break the merging of Parquet schemas.
+            ("reward_model", reward_model),
+            ("extra_info", extra_info),
         ]
     )
+    rows = [verl_row(problem, index) for index, problem in enumerate(problems)]
     write_parquet(path, rows, schema)
 
 
+def _write_trl(problems: Sequence[Problem], path: Path) -> None:
+    write_rows(path, map(trl_row, problems))
+
+
+def _write_nemogym(problems: Sequence[Problem], path: Path) -> None:
+    write_rows(path, map(nemogym_row, problems))
+
+
+def _write_verifiers(problems: Sequence[Problem], path: Path) -> None:
+    write_rows(path, map(verifiers_row, problems))
+
+
+def _write_jsonl(problems: Sequence[Problem], path: Path) -> None:
+    write_problems(path, problems)
+
+
 EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
-    "verl": lambda problems, path: _write_verl(
-        path, [verl_row(one, at) for at, one in enumerate(problems)]
-    ),
-    "trl": lambda problems, path: write_rows(path, map(trl_row, problems)),
-    "nemogym": lambda problems, path: write_rows(path, map(nemogym_row, problems)),
-    "verifiers": lambda problems, path: write_rows(path, map(verifiers_row, problems)),
-    "jsonl": lambda problems, path: write_problems(path, problems),
+    "verl": _write_verl,
+    "trl": _write_trl,
+    "nemogym": _write_nemogym,
+    "verifiers": _write_verifiers,
+    "jsonl": _write_jsonl,
 }
+"""Name of a format -> what writes a file in it."""
 
 
 def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
-    """Write problems to a file in another program's format; `form` is a key of `EXPORTS`.
+    """Write problems to a file in another program's format.
+
+    Args:
+        form: a key of `EXPORTS`.
 
     Raises:
         DataError: the form is unknown, or a folder lies where its file is to be.
@@ -137,7 +167,8 @@ def export(problems: Sequence[Problem], path: Path, *, form: str) -> None:
         raise DataError(f"form = {form!r}; use one of {', '.join(EXPORTS)}")
     if path.is_dir():
         raise DataError(
-            f"output = {str(path)!r} is a folder, and {form} is one file; type {path}/{form}.jsonl or so"
+            f"output = {str(path)!r} is a folder, and {form} is one file; "
+            f"type {path}/{form}.jsonl or so"
         )
     check_folder(path.parent, "output")
     EXPORTS[form](problems, path)

@@ -1,13 +1,12 @@
-"""Problems for training and evaluation: problem files, finished corpora, splits of published data sets.
+"""Problems for training and evaluation: problem files, finished corpora, published data sets.
 
-Of a published set no corpus is built: rows that are no problems are counted by reason. Cleaning, decontamination and
-verification by execution are left to `microcoder data build`.
+Of a published set no corpus is built: rows that are no problems are counted by reason. Cleaning,
+decontamination and verification by execution are left to `microcoder data build`.
 """
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -25,29 +24,25 @@ from microcoder.judge.core.types import Problem
 
 
 def read_problems(path: Path) -> list[Problem]:
-    """Read a problem file, or a folder that `microcoder data build` finished, for training or evaluation.
+    """Read a problem file, or a folder that `microcoder data build` finished.
 
     Raises:
-        DataError: a line is broken, a problem has no statement, or it cannot be judged (see `check_problem`).
+        DataError: a line is broken, a problem has no statement, or it cannot be judged (see
+            `check_problem`).
     """
-    if path.is_dir():
-        # Parquet is read by a package that problem files do without.
-        from microcoder.data.release.tables import read_released
-
-        read = read_released
-    else:
-        read = partial(read_records, schema=Problem, what="problem file")
     try:
-        problems = read(path)
+        problems = _read(path)
+    # Raw rows are no broken problems: then it says what to type.
     except DataError:
-        if said := explain_rows(path):
-            raise DataError(said) from None
+        explanation = explain_rows(path)
+        if explanation:
+            raise DataError(explanation) from None
         raise
     silent = [problem.id for problem in problems if not problem.statement.strip()]
     if silent:
         raise DataError(
-            f"problem file {path}: {len(silent)} problems have no statement (first: {silent[0]!r}); "
-            "a model cannot be asked without one"
+            f"problem file {path}: {len(silent)} problems have no statement "
+            f"(first: {silent[0]!r}); a model cannot be asked without one"
         )
     for problem in problems:
         try:
@@ -57,35 +52,49 @@ def read_problems(path: Path) -> list[Problem]:
     return problems
 
 
+def _read(path: Path) -> list[Problem]:
+    if path.is_dir():
+        # Parquet is read by a package that problem files do without.
+        from microcoder.data.release.tables import read_released
+
+        return read_released(path)
+    return read_records(path, schema=Problem, what="problem file")
+
+
 def explain_rows(path: Path) -> str:
-    """Say what a file or folder of raw rows is, and what to type; empty if it is none, or holds problems."""
+    """Say what a file or folder of raw rows is, and what to type.
+
+    Empty if it is none, or holds problems.
+    """
     try:
         row = next(read_rows(path), None)
     except (DataError, OSError):
         return ""
     if row is None or find_record(row.values) is not None:
         return ""
-    found = recognise(row.values, FORMATS.values())
-    if found is None or found.folders is not None:
+    row_format = recognise(row.values, FORMATS.values())
+    if row_format is None or row_format.folders is not None:
         return ""
-    known = f"{path} holds rows of {found.name} ({found.about}), not problems; "
-    convert = f"type: microcoder data convert {path} -o problems.jsonl"
-    if not found.is_benchmark:
-        return known + convert
-    if found.name == "mbpp":
-        return (
-            known
-            + convert
-            + " (its test rows are left out, for held-out problems add --with-test-rows)"
-        )
+    text = (
+        f"{path} holds rows of {row_format.name} ({row_format.about}), not problems; "
+        f"type: microcoder data convert {path} -o problems.jsonl"
+    )
+    if not row_format.is_benchmark:
+        return text
+    if row_format.name == "mbpp":
+        return f"{text} (its test rows are left out, for held-out problems add --with-test-rows)"
     return (
-        f"{known}{convert} --with-test-rows, and use them as held-out problems: training on a benchmark would "
-        "contaminate it"
+        f"{text} --with-test-rows, and use them as held-out problems: "
+        "training on a benchmark would contaminate it"
     )
 
 
 def read_rows(source: Path) -> Iterator[FileRow]:
-    """Yield the rows of a file, or of all files of rows in a folder; DataError where one cannot be read."""
+    """Yield the rows of a file, or of all files of rows in a folder.
+
+    Raises:
+        DataError: a row cannot be read.
+    """
     if not source.is_dir():
         yield from read_file(source, "file of rows")
         return
@@ -98,10 +107,9 @@ def read_rows(source: Path) -> Iterator[FileRow]:
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Write a problem file by an atomic rename."""
-    with new_file(path) as partial, partial.open("w", encoding="utf-8") as file:
-        file.writelines(
-            problem.model_dump_json(exclude_defaults=True) + "\n" for problem in problems
-        )
+    with new_file(path) as unfinished, unfinished.open("w", encoding="utf-8") as file:
+        for problem in problems:
+            file.write(problem.model_dump_json(exclude_defaults=True) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,18 +142,24 @@ def read_published(
     check_format(format_name, is_trained_on=is_trained_on)
     from microcoder.data.sources import HubName, Source, collect_source, find_part, open_source
 
-    part, folder, known = f"{subset}/{split}", Path(name).expanduser(), load_format(format_name)
+    part = f"{subset}/{split}"
+    folder = Path(name).expanduser()
+    reader = load_format(format_name)
     if folder.is_dir():
         wanted = HubName(str(folder), None, part)
-        files = find_part(folder, wanted, said=f"folder {folder}", hint="check subset and split")
-        source = Source(folder, known, known.name, files)
+        files = find_part(folder, wanted, where=f"folder {folder}", hint="check subset and split")
+        source = Source(folder, reader, reader.name, files)
     else:
-        at = f"@{revision.replace('/', '%2F')}" if revision else ""
-        source = open_source(f"hf://datasets/{name}{at}/{part}", format_name)
+        # A branch may have slashes in its name.
+        at_revision = f"@{revision.replace('/', '%2F')}" if revision else ""
+        source = open_source(f"hf://datasets/{name}{at_revision}/{part}", format_name)
     problems: list[Problem] = []
     left_out: Counter[str] = Counter()
     for row in collect_source(source):
-        problem = "test_of_mbpp" if is_trained_on and _is_test_of_mbpp(row) else _read_problem(row)
+        if is_trained_on and _is_test_of_mbpp(row):
+            left_out["test_of_mbpp"] += 1
+            continue
+        problem = _read_problem(row)
         if isinstance(problem, Problem):
             problems.append(problem)
         else:
@@ -153,36 +167,48 @@ def read_published(
     if not problems:
         reasons = ", ".join(f"{count} {reason}" for reason, count in left_out.most_common())
         raise DataError(
-            f"{name} {part}: none of its {left_out.total()} rows is a problem in format {format_name} ({reasons}); "
-            "check problems.format, subset and split"
+            f"{name} {part}: none of its {left_out.total()} rows is a problem "
+            f"in format {format_name} ({reasons}); check problems.format, subset and split"
         )
     return PublishedProblems(problems, dict(sorted(left_out.items())))
 
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
     """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
-    usable = sorted(
-        key
-        for key, known in FORMATS.items()
-        if not known.folders and (key == "mbpp" or not known.is_benchmark)
-    )
-    if ":" not in name and (name not in FORMATS or FORMATS[name].folders):
-        raise DataError(f"problems.format = {name!r} is unknown; use one of {', '.join(usable)}")
+    is_reader = ":" in name
+    if not is_reader and (name not in FORMATS or FORMATS[name].folders):
+        usable = ", ".join(_list_usable())
+        raise DataError(f"problems.format = {name!r} is unknown; use one of {usable}")
     # Of MBPP a part is published for training; its test rows are left out where rows are read.
     if is_trained_on and name != "mbpp" and load_format(name).is_benchmark:
         raise DataError(
-            f"problems.format = {name!r} is a benchmark: training would contaminate it; use it as heldout"
+            f"problems.format = {name!r} is a benchmark: training would contaminate it; "
+            "use it as heldout"
         )
+
+
+def _list_usable() -> list[str]:
+    """Return the names of the formats that a model may be trained on, or some rows of them."""
+    usable = []
+    for name, format in FORMATS.items():
+        if not format.folders and (name == "mbpp" or not format.is_benchmark):
+            usable.append(name)
+    return sorted(usable)
 
 
 def find_format(name: str) -> str:
-    """Return the name of the format of a known data set, such as `BAAI/TACO`; DataError for others."""
-    known = [key for key, known in FORMATS.items() if name in known.about.replace(",", " ").split()]
-    if not known:
-        raise DataError(
-            f"what the rows of {name} look like is not known; give --format trl, verl, taco, deepcoder, ..."
-        )
-    return known[0]
+    """Return the name of the format of a known data set, such as `BAAI/TACO`.
+
+    Raises:
+        DataError: the data set is not known.
+    """
+    for key, format in FORMATS.items():
+        if name in format.about.replace(",", " ").split():
+            return key
+    raise DataError(
+        f"what the rows of {name} look like is not known; "
+        "give --format trl, verl, taco, deepcoder, ..."
+    )
 
 
 def _is_test_of_mbpp(candidate: Candidate | Rejection) -> bool:
@@ -196,7 +222,8 @@ def _read_problem(candidate: Candidate | Rejection) -> Problem | str:
     """Return the problem of a row, or the reason code why it is not one."""
     if isinstance(candidate, Rejection):
         return candidate.reason
-    if flags := sorted(HINDERED.keys() & set(candidate.flags)):
+    flags = sorted(HINDERED.keys() & set(candidate.flags))
+    if flags:
         return flags[0]
     if not candidate.tests:
         return "no_tests"

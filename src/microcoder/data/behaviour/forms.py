@@ -1,0 +1,256 @@
+"""Reads a problem as a function of values: its cases, in whatever format, and its program."""
+
+import ast
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+from microcoder.data.behaviour.outputs import Tokens, kind_of, tokens_of_json, tokens_of_text
+from microcoder.data.clean.sections import split
+from microcoder.data.filter.keys import LONGEST_EXAMPLE
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.values import read_literal
+from microcoder.data.inputs.layouts import (
+    Layout,
+    Read,
+    Values,
+    read_calls,
+    read_texts,
+    split_repeated,
+)
+from microcoder.judge.core.digits import dump_json, parse_json
+from microcoder.judge.core.syntax import evaluate_literal, parse_source
+
+_MOST_CASES = 24
+"""Cases of a form: more say no more, and each is run."""
+_MOST_READINGS_OF_CASES = 2
+"""Readings that take an input for several cases, the likeliest."""
+_NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
+"""The name of an argument, and `=`."""
+_DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
+_METHOD = re.compile(r"def\s+(\w+)\s*\(")
+
+
+class ValueCase(NamedTuple):
+    """Input values, and the expected output as tokens."""
+
+    values: Values
+    expected: Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """One reading of a problem's inputs as values, its cases in that form, and a right program."""
+
+    id: str
+    kinds: tuple[str, ...]
+    """Kind of each input value, in order (see `kind_of`)."""
+    cases: tuple[ValueCase, ...]
+    layout: Layout
+    """How values are written as an input of the program."""
+    program: str = ""
+    """A Python program known to be right; empty where there is none."""
+    entry: str = ""
+    """The function to call; empty for a program that reads stdin."""
+
+
+class _Example(NamedTuple):
+    """An input, and the output as a text."""
+
+    input: Any
+    """Text for stdin, or the list of a function's arguments."""
+    output: str
+
+
+class _Reading(NamedTuple):
+    """A reading of some inputs, and the outputs that belong to these."""
+
+    read: Read
+    outputs: Sequence[str]
+
+
+def find_forms(candidate: Candidate) -> list[Form]:
+    """Return the possible readings of a problem's inputs, the likeliest first.
+
+    Empty if no small case can be read.
+    """
+    call = candidate.call
+    if call is not None and call.style == "design":
+        return []
+    entry = _entry_of(candidate)
+    # Linked lists and trees are no JSON values.
+    parameters = call.parameters if call is not None else ()
+    if entry and any(kind != "json" for kind in parameters):
+        return []
+    examples = _examples_of(candidate, is_call=bool(entry))
+    if not examples:
+        return []
+    if entry:
+        readings = _read_as_calls(examples)
+        to_tokens: Callable[[str], Tokens] = tokens_of_json
+    else:
+        readings = _read_as_texts(examples)
+        to_tokens = tokens_of_text
+    program = _program_of(candidate)
+    forms = []
+    for read, outputs in readings:
+        cases = _cases_of(read, list(map(to_tokens, outputs)))
+        kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
+        if "x" in kinds and _has_count(read.layout):
+            # A number is taken for the length of a list whose items have no known kind.
+            continue
+        forms.append(
+            Form(
+                candidate.id,
+                kinds,
+                cases,
+                read.layout,
+                program,
+                entry,
+            )
+        )
+    return forms
+
+
+def _read_as_calls(examples: Sequence[_Example]) -> list[_Reading]:
+    outputs = [example.output for example in examples]
+    reads = read_calls([example.input for example in examples])
+    return [_Reading(read, outputs) for read in reads]
+
+
+def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
+    """Return the readings of texts: first those that take each for several cases."""
+    inputs = [example.input for example in examples]
+    outputs = [example.output for example in examples]
+    readings = []
+    # A benchmark's function has one case, a contest's input often many.
+    cases = split_repeated(inputs, outputs)
+    if cases is not None:
+        for read in read_texts(cases.inputs)[:_MOST_READINGS_OF_CASES]:
+            layout = Layout(read.layout.items, is_repeated=True)
+            readings.append(_Reading(replace(read, layout=layout), cases.outputs))
+    for read in read_texts(inputs):
+        readings.append(_Reading(read, outputs))
+    return readings
+
+
+def _has_count(layout: Layout) -> bool:
+    return any(item.form == "count" for item in layout.items)
+
+
+def _program_of(candidate: Candidate) -> str:
+    """Return the first Python program known to be right; empty where there is none."""
+    for solution in candidate.solutions:
+        if solution.known == "accepted" and solution.language == "python":
+            return solution.code
+    return ""
+
+
+def _cases_of(
+    read: Read,
+    expected: Sequence[Tokens],
+) -> tuple[ValueCase, ...]:
+    """Return the first different cases."""
+    cases: dict[str, ValueCase] = {}
+    for values, tokens in zip(
+        read.values,
+        expected,
+        strict=True,
+    ):
+        # Equal inputs say nothing new.
+        cases.setdefault(json.dumps(values), ValueCase(values, tokens))
+    return tuple(cases.values())[:_MOST_CASES]
+
+
+def _entry_of(candidate: Candidate) -> str:
+    """Return the function to call; empty for a program that reads stdin."""
+    if candidate.fn_name:
+        return candidate.fn_name.rpartition(".")[2]
+    # LiveCodeBench's published results name the function in the starter code alone.
+    for name in _METHOD.findall(candidate.starter_code or ""):
+        if not name.startswith("__"):
+            return name
+    return ""
+
+
+def _examples_of(
+    candidate: Candidate,
+    *,
+    is_call: bool,
+) -> list[_Example]:
+    """Return small tests and the statement's examples."""
+    shown = split(candidate.statement).examples
+    examples: list[_Example] = []
+    for test in (*candidate.tests, *shown):
+        is_short = max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE
+        if not is_short or not test.output.strip():
+            continue
+        if is_call:
+            arguments = _read_arguments(test.input)
+            if arguments is not None:
+                examples.append(_Example(arguments, test.output))
+        else:
+            examples.append(_Example(test.input, test.output))
+    if not is_call:
+        return examples
+    examples += _doctests(candidate)
+    return _with_usual_number(examples)
+
+
+def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:
+    """Return the examples with as many arguments as most have: others were misread."""
+    nums_arguments = [len(example.input) for example in examples]
+    # An optional argument, or an example that was misread, is in the minority.
+    usual = max(
+        set(nums_arguments),
+        key=nums_arguments.count,
+        default=0,
+    )
+    return [example for example in examples if len(example.input) == usual]
+
+
+def _doctests(candidate: Candidate) -> list[_Example]:
+    """Return a statement's doctests: `>>> f(1, 2)` and, below it, the value."""
+    examples = []
+    for call, value in _DOCTEST.findall(candidate.statement):
+        try:
+            example = _read_doctest(call.strip(), value.strip())
+        except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
+            # Whatever stands there is no call with literal arguments.
+            continue
+        if example is not None:
+            examples.append(example)
+    return examples
+
+
+def _read_doctest(call: str, value: str) -> _Example | None:
+    """Return arguments, and the value as JSON; None if no function is called by position."""
+    node = parse_source(call, mode="eval").body
+    if not isinstance(node, ast.Call) or node.keywords:
+        return None
+    arguments = [ast.literal_eval(argument) for argument in node.args]
+    # As they would be read from a test: tuples are lists there.
+    as_json = json.loads(json.dumps(arguments))
+    return _Example(as_json, json.dumps(evaluate_literal(value)))
+
+
+def _read_arguments(text: str) -> list[Any] | None:
+    """Return arguments written as one JSON value a line, or as `nums = [1, 2], k = 3`.
+
+    None if they are neither.
+    """
+    lines = [line for line in text.split("\n") if line.strip()]
+    try:
+        return list(map(parse_json, lines))
+    except (ValueError, RecursionError):
+        pass
+    values = []
+    try:
+        # What stands before the first name is no argument.
+        for part in _NAMED.split(text)[1:]:
+            values.append(read_literal(part.strip().rstrip(",")))
+        return parse_json(dump_json(values)) or None
+    except (ValueError, TypeError, RecursionError):
+        return None

@@ -1,0 +1,202 @@
+"""Runs many programs on many small inputs in few sandboxed processes."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from microcoder.data.behaviour.outputs import Tokens, tokens_of_text, tokens_of_value
+from microcoder.judge import Judge
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import Program
+from microcoder.judge.run.executions import Invocation
+
+_INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
+"""The program that runs the others, in the sandbox."""
+_SECONDS_AN_INPUT = 0.05
+"""CPU seconds that a program may take for an input: compared inputs are small."""
+_SECONDS_A_PROCESS = 30.0
+_WALL_SECONDS_A_PROCESS = 300.0
+"""A busy machine must not decide what is kept."""
+_MEMORY_MIB = 256
+"""Memory of a process: compared inputs are small, and all processes count as the build's."""
+_SPARE_MEMORY_MIB = 128
+"""Spare memory of a process.
+
+A program that takes a number for the length of a list uses up both.
+"""
+_MOST_RUNS = 4000
+"""Inputs that one process runs programs on."""
+_MOST_DEATHS = 20
+"""How many processes programs may kill in one call before the remaining ones are skipped."""
+
+RawOutput = list[Any]
+"""What a process says of one input: `value`, `text` or `none`, and the output or a reason."""
+_ENDED: RawOutput = ["none", "ended"]
+_NOT_RUN: RawOutput = ["none", "not run"]
+
+
+class ProgramRun(NamedTuple):
+    """A program and its inputs."""
+
+    code: str
+    entry: str
+    """The function to call; empty where there is none."""
+    inputs: tuple[Any, ...]
+    """Lists of arguments, or texts for stdin."""
+
+
+class _Waiting(NamedTuple):
+    """A run that is still to be done, and the key by which its outputs are found."""
+
+    key: str
+    run: ProgramRun
+
+
+def run_programs(
+    runs: Sequence[ProgramRun],
+    judge: Judge,
+) -> list[list[Tokens | None]]:
+    """Return, by run, the output tokens of each input, None without output.
+
+    Raises:
+        EvaluatorFault: a sandbox failed.
+    """
+    # Forms of one problem often ask the same of a program.
+    keys = [json.dumps(run) for run in runs]
+    outputs = _run_all(
+        dict(
+            zip(
+                keys,
+                runs,
+                strict=True,
+            )
+        ),
+        judge,
+    )
+    return [list(map(_tokens_of, outputs[key])) for key in keys]
+
+
+def _run_all(
+    runs: dict[str, ProgramRun],
+    judge: Judge,
+) -> dict[str, list[RawOutput]]:
+    """Return the outputs of each run.
+
+    A program that kills its process loses only its own outputs.
+    """
+    outputs: dict[str, list[RawOutput]] = {}
+    waiting = []
+    for key, run in runs.items():
+        if run.inputs:
+            waiting.append(_Waiting(key, run))
+        else:
+            outputs[key] = []
+    num_deaths = 0
+    while waiting:
+        batch = _next_batch(waiting)
+        by_run = _run_in_process([item.run for item in batch], judge)
+        num_whole = _count_whole(batch, by_run)
+        for item, run_outputs in zip(
+            batch[:num_whole],
+            by_run,
+            strict=False,
+        ):
+            outputs[item.key] = run_outputs
+        waiting = waiting[num_whole:]
+        if num_whole == len(batch):
+            continue
+        # The first run that is not whole ended the process; those after it have not begun.
+        killer = waiting.pop(0)
+        num_missing = len(killer.run.inputs) - len(by_run[num_whole])
+        outputs[killer.key] = by_run[num_whole] + [_ENDED] * num_missing
+        num_deaths += 1
+        if num_deaths > _MOST_DEATHS:
+            for item in waiting:
+                outputs[item.key] = [_NOT_RUN] * len(item.run.inputs)
+            break
+    return outputs
+
+
+def _next_batch(waiting: Sequence[_Waiting]) -> Sequence[_Waiting]:
+    """Return the first runs, of so many inputs as one process takes; one at least."""
+    num_inputs = 0
+    for number, item in enumerate(waiting):
+        num_inputs += len(item.run.inputs)
+        if num_inputs > _MOST_RUNS and number > 0:
+            return waiting[:number]
+    return waiting
+
+
+def _count_whole(
+    batch: Sequence[_Waiting],
+    by_run: Sequence[list[RawOutput]],
+) -> int:
+    """Return how many runs have an output for each input, up to the first that has not."""
+    for number, (item, outputs) in enumerate(
+        zip(
+            batch,
+            by_run,
+            strict=True,
+        )
+    ):
+        if len(outputs) != len(item.run.inputs):
+            return number
+    return len(batch)
+
+
+def _run_in_process(
+    runs: Sequence[ProgramRun],
+    judge: Judge,
+) -> list[list[RawOutput]]:
+    """Return the outputs of each run, as far as the process came."""
+    invocation = Invocation(
+        Program(_INSIDE),
+        stdin=json.dumps(_describe_runs(runs)).encode(),
+        cpu_seconds=_SECONDS_A_PROCESS,
+        wall_seconds=_WALL_SECONDS_A_PROCESS,
+        memory_limit_mib=_MEMORY_MIB,
+        spare_memory_mib=_SPARE_MEMORY_MIB,
+    )
+    execution = judge.run(invocation)
+    # Once more: the machine may have been busy.
+    if not execution.is_conclusive:
+        execution = judge.run(invocation)
+    if not execution.is_conclusive:
+        raise EvaluatorFault(
+            f"the sandbox failed twice ({execution.detail}); "
+            "type the same command again, or microcoder doctor"
+        )
+    # A line an input, as far as the process came.
+    outputs: list[list[RawOutput]] = [[] for _ in runs]
+    for line in execution.stdout.split(b"\n"):
+        try:
+            number, _, *output = json.loads(line)
+        except ValueError:
+            # The last line of a process that was ended.
+            continue
+        outputs[number].append(output)
+    return outputs
+
+
+def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
+    """Return what `inside.py` reads; each program is named once."""
+    numbers: dict[tuple[str, str], int] = {}
+    programs = []
+    described = []
+    for run in runs:
+        source = (run.code, run.entry)
+        if source not in numbers:
+            numbers[source] = len(numbers)
+            programs.append({"code": run.code, "entry": run.entry})
+        described.append([numbers[source], run.inputs])
+    return {"programs": programs, "runs": described, "seconds": _SECONDS_AN_INPUT}
+
+
+def _tokens_of(output: RawOutput) -> Tokens | None:
+    kind, content = output
+    if kind == "none":
+        return None
+    if kind == "text":
+        return tokens_of_text(content)
+    return tokens_of_value(content)

@@ -1,0 +1,120 @@
+"""Gives tests one form: UTF-8, a newline at the end, JSON arguments, groups that match them."""
+
+import json
+from collections import Counter
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.values import read_json, write_json
+from microcoder.judge.core.digits import dump_json
+from microcoder.judge.core.types import TestCase
+
+_COUNTED = ("repeated", "broken", "conflicting")
+"""Kinds of tests that the lineage counts."""
+
+
+def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
+    """Return a candidate with its tests in one form, each once.
+
+    Left out are repeated tests, and those of a function whose arguments or value are not JSON,
+    which are broken.
+
+    Returns:
+        A rejection if all tests are broken, or if some contradict each other.
+    """
+    kept: list[TestCase] = []
+    names: list[str] = []
+    outputs_of: dict[str, list[str]] = {}
+    counts = Counter[str]()
+    groups = candidate.groups or ("",) * len(candidate.tests)
+    for test, name in zip(candidate.tests, groups, strict=True):
+        try:
+            given, printed = _normalise(test, is_call=candidate.fn_name is not None)
+        except ValueError:
+            counts["broken"] += 1
+            continue
+        known = outputs_of.setdefault(_lines(given), [])
+        if any(_is_same_output(printed, output) for output in known):
+            counts["repeated"] += 1
+            continue
+        if known:
+            counts["conflicting"] += 1
+        known.append(printed)
+        kept.append(TestCase(input=given, output=printed))
+        names.append(name.strip().strip("/"))
+    detail = ", ".join(f"{counts[kind]} {kind}" for kind in _COUNTED if counts[kind])
+    if candidate.tests and not kept:
+        return candidate.reject("process", "broken_tests", detail)
+    # A checker of its own may accept several outputs.
+    if counts["conflicting"] and candidate.checker.type != "program":
+        return candidate.reject("process", "conflicting_tests", detail)
+    # Rows without groups stay without them.
+    named_groups = tuple(names) if any(names) else ()
+    flags = candidate.flags
+    if counts["broken"]:
+        flags = tuple(sorted({*flags, "tests_dropped"}))
+    return candidate.change(
+        "process",
+        "normalise_tests/2",
+        detail,
+        tests=tuple(kept),
+        groups=named_groups,
+        flags=flags,
+    )
+
+
+def _normalise(test: TestCase, *, is_call: bool) -> tuple[str, str]:
+    """Return a test's input and output in the one form.
+
+    Raises:
+        ValueError: arguments or value of a call are not JSON.
+    """
+    given = _text(test.input)
+    printed = _text(test.output)
+    if is_call:
+        return _json_lines(given), _json_lines(printed)
+    # An empty last line may be one that a program reads: a list of no numbers.
+    if given and not given.endswith("\n"):
+        given += "\n"
+    return given, _lines(printed)
+
+
+def _is_same_output(output: str, other: str) -> bool:
+    """Whether two outputs differ at most in spaces at the ends of lines."""
+    lines = [line.rstrip() for line in output.split("\n")]
+    return lines == [line.rstrip() for line in other.split("\n")]
+
+
+def _text(text: str) -> str:
+    # A test may have a hundred megabytes: what is fine already is not copied.
+    if not text.isascii():
+        text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+
+
+def _lines(text: str) -> str:
+    """Return a text with one newline at its end; an empty one if it is blank.
+
+    Other spaces are left to the comparison.
+    """
+    if not text or text.isspace():
+        return ""
+    if text.endswith("\n") and not text.endswith("\n\n"):
+        return text
+    return text.rstrip("\n") + "\n"
+
+
+def _json_lines(text: str) -> str:
+    """Return JSON values, one a line; ValueError if they are not JSON.
+
+    Letters are not escaped, unless one is a lone surrogate.
+    """
+    try:
+        values = [read_json(line) for line in text.split("\n") if line.strip()]
+    except json.JSONDecodeError:
+        values = [read_json(text)]  # One value over several lines.
+    try:
+        written = "\n".join(dump_json(value, ensure_ascii=False) for value in values)
+        written.encode("utf-8")
+    except (ValueError, RecursionError):
+        return "\n".join(map(write_json, values))
+    return written

@@ -1,0 +1,133 @@
+"""Compares the tests of a problem with the examples in its statement.
+
+`restore_samples` puts a package's samples into its statement, as the judge's page shows them.
+`find_shown` says which tests a statement shows: their answers could be written down in place of a
+solution.
+"""
+
+import re
+from dataclasses import replace
+
+from microcoder.data.clean.sections import Example, Sections, render, split
+from microcoder.data.formats.candidates import Candidate
+
+_SAMPLE_GROUPS = ("sample", "example", "public")
+"""Beginnings of the names of groups that are shown to solvers."""
+_LEAST_VALUES = 4
+"""Fewest values of an input that count as shown if they stand side by side in the statement."""
+_MOST_SHOWN = 2000
+"""Characters of an input; a longer one counts as not shown unless it is among the samples."""
+_SAMPLE_CHARACTERS = 4_000
+"""Most characters, input and output together, of a package's sample in the statement (our choice).
+
+For longer ones the flag `samples_not_shown` is set.
+"""
+_BRACKETS = r"(?<=[\"'`])[()\[\]{}]+(?=[\"'`])|(?<!\S)(?=\S*[()])[()\[\]{}]{2,}(?!\S)"
+"""Brackets that are a value, not punctuation: in quotes, or a word of its own with round ones."""
+_VALUE = re.compile(rf"{_BRACKETS}|[^\s,\[\]{{}}()\"'`]+")
+_NAME = re.compile(r"\b[^\W\d]\w*\s*=(?!=)\s*")
+"""A name before its value, `n = 3`."""
+
+
+def restore_samples(candidate: Candidate) -> Candidate:
+    """Put the package's samples, unless too long, into the statement as its first examples.
+
+    Explanations are kept.
+    """
+    samples = _list_samples(candidate)
+    if candidate.fn_name or not samples:
+        return candidate
+    fitting = [sample for sample in samples if _num_characters(sample) <= _SAMPLE_CHARACTERS]
+    sections = split(candidate.statement)
+    statement = candidate.statement
+    flags = candidate.flags
+    known = {_values(example): example for example in sections.examples}
+    num_added = len([sample for sample in fitting if _values(sample) not in known])
+    detail = f"{num_added} of the package's samples put in"
+    if num_added:
+        # In place of what the statement shows of them; its other examples stay, behind them.
+        merged = []
+        for sample in fitting:
+            example = known.pop(_values(sample), sample)
+            merged.append(replace(example, input=sample.input, output=sample.output))
+        statement = render(replace(sections, examples=(*merged, *known.values())))
+    num_left_out = len(samples) - len(fitting)
+    if num_left_out:
+        detail += f", {num_left_out} too long"
+        flags = tuple(sorted({*flags, "samples_not_shown"}))
+    return candidate.change(
+        "process", "restore_samples/1", detail, statement=statement, flags=flags
+    )
+
+
+def _list_samples(candidate: Candidate) -> list[Example]:
+    """Return the tests of a package that are shown to solvers."""
+    samples = []
+    # Of other rows there are no groups.
+    for test, group in zip(candidate.tests, candidate.groups, strict=False):
+        if is_sample(group):
+            samples.append(Example(test.input.strip("\n"), test.output.strip("\n")))
+    return samples
+
+
+def _num_characters(example: Example) -> int:
+    return len(example.input) + len(example.output)
+
+
+def _values(example: Example) -> tuple[str, str]:
+    return values_of(example.input), values_of(example.output)
+
+
+def is_sample(group: str) -> bool:
+    """Whether tests of a group are shown to solvers, by its name: `sample`, `example`, `public`."""
+    return group.partition("/")[0].lower().startswith(_SAMPLE_GROUPS)
+
+
+def find_shown(candidate: Candidate) -> tuple[bool, ...]:
+    """Return for each test whether the statement shows its input.
+
+    That is: a package keeps it among the samples, an example of the statement has its values, or
+    its values (four or more) stand in the statement one after the other.
+    """
+    statement = candidate.statement
+    samples = {given for given, _ in samples_of(split(statement))}
+    everything = f" {values_of(statement)} "
+    groups = candidate.groups or ("",) * len(candidate.tests)
+
+    def is_shown(given: str, group: str) -> bool:
+        if is_sample(group):
+            return True
+        if len(given) > _MOST_SHOWN:
+            return False
+        values = values_of(given)
+        if values in samples:
+            return True
+        num_values = values.count(" ") + 1
+        return num_values >= _LEAST_VALUES and f" {values} " in everything
+
+    return tuple(
+        is_shown(test.input, group) for test, group in zip(candidate.tests, groups, strict=True)
+    )
+
+
+def count_hidden(candidate: Candidate) -> int:
+    """Return how many tests the statement does not show."""
+    return len(candidate.tests) - sum(find_shown(candidate))
+
+
+def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
+    """Return the complete examples as pairs of input and output, by `values_of`."""
+    complete = [example for example in sections.examples if example.input and example.output]
+    return tuple(_values(example) for example in complete)
+
+
+def values_of(text: str) -> str:
+    """Return the values of an example or a test, in lower case between single spaces.
+
+    Names and brackets are left out; where it has nothing but brackets, these are its values.
+    """
+    text = _NAME.sub(" ", text)
+    values = _VALUE.findall(text)
+    if not values:
+        values = re.sub(r"[\s,\"'`]", "", text).split()
+    return " ".join(values).lower()

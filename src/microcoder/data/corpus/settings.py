@@ -1,0 +1,138 @@
+"""Settings of a build: its sources, its benchmarks, and what each step is told."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+
+from microcoder.data.completions import EndpointSettings
+from microcoder.data.difficulty import SelectionSettings
+from microcoder.data.filter.rules import LicenceSettings
+from microcoder.data.formats.columns import ID, parse_columns
+from microcoder.data.formats.rows import load_format
+from microcoder.data.testgen.settings import GenerateSettings
+from microcoder.data.verify.choice import VerifySettings
+from microcoder.judge.core.config import Config
+from microcoder.judge.languages.packages import STANDARD
+
+
+class SourceSettings(Config):
+    """A source: where rows of one format are read."""
+
+    path: str = Field(min_length=1)
+    """A file, a folder, an archive (tar or zip), or
+    `hf://datasets/owner/name[@revision]/config/split`."""
+    inside: str = ""
+    """File or folder inside `path`, such as one of several data sets of an archive."""
+    format: str
+    """Format of its rows; `microcoder data audit` without arguments lists all."""
+    columns: str = ""
+    """Columns of rows with names of their own, as in `statement=task.text,tests=cases`
+    (docs/rows.md), with a `format` whose reader has columns, such as `trl`. Ids are given by a
+    build: none is named."""
+    name: str = ""
+    """Prefix of its rows' ids; the format's name where none is given."""
+    licence: str = ""
+    """Licence of its rows that name none, as `CC-BY-4.0`; by default that of the data set on the
+    Hub, where it is a known one."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if ID in parse_columns(self.columns):
+            yield (
+                "columns: a build gives each row an id, its source and place; "
+                f"leave out id from {self.columns!r}"
+            )
+
+    @property
+    def prefix(self) -> str:
+        """Prefix of its rows' ids."""
+        return self.name or self.format.rpartition(":")[2]
+
+
+class DifficultySettings(Config):
+    """How difficulty is estimated, and which problems are kept by it."""
+
+    endpoint: EndpointSettings | None = None
+    """Model that scores how hard each problem is (as arXiv 2603.07779 does); without one none is
+    scored."""
+    pass_rates_of: str = ""
+    """Model whose pass rates count, as its name stands in the candidates' `pass_rates`; empty: none
+    count."""
+    responses: Path | None = None
+    """JSON lines of that model's attempts (`{"id", "responses": [...]}`), which are judged."""
+    selection: SelectionSettings | None = None
+    """Which problems are kept by their difficulty; without it all are."""
+
+    def _contradictions(self) -> Iterator[str]:
+        by = self.selection.by if self.selection is not None else ""
+        if self.responses is not None and not self.pass_rates_of:
+            yield "responses are of a model; name it with pass_rates_of"
+        if by == "pass_rate" and not self.pass_rates_of:
+            yield 'selection.by = "pass_rate" needs pass rates; name a model with pass_rates_of'
+        if by == "predicted" and self.endpoint is None:
+            yield (
+                'selection.by = "predicted" needs difficulties that a model scores; '
+                "set difficulty.endpoint.model and difficulty.endpoint.base_url, "
+                'or selection.by = "pass_rate"'
+            )
+
+
+class BuildConfig(Config):
+    """Settings of a build: sources, steps and output of a corpus."""
+
+    name: str = Field(min_length=1)
+    """Name of the corpus on its card."""
+    output: Path
+    """Folder of the finished corpus."""
+    work: Path | None = None
+    """Folder of results that are kept between runs; `<output>/.work` by default. On Ray, all nodes
+    must see it."""
+    sources: tuple[SourceSettings, ...] = Field(min_length=1)
+    """Sources of the corpus; a benchmark's format is refused."""
+    benchmarks: tuple[SourceSettings, ...] = ()
+    """Benchmarks whose problems must not be in the corpus."""
+    rows_per_shard: int = Field(default=64, ge=1)
+    """Rows per shard, fewer if they have more than 16 MiB; a build that was killed repeats its
+    unfinished shards."""
+    runner: Literal["native", "ray"] = "native"
+    """`native`: processes of this machine; `ray`: of the cluster that `RAY_ADDRESS` names or that
+    runs here, or of one that is started."""
+    workers: int | None = Field(default=None, ge=1)
+    """Parallel processes, with Ray per node; by default one per core. In steps that run programs
+    (verify, a model's attempts): parallel programs."""
+    licence: LicenceSettings = LicenceSettings()
+    behaviour: bool = True
+    """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem
+    takes about half a CPU second."""
+    same_task: EndpointSettings | None = None
+    """Model that is asked which problems are a benchmark's in disguise; without one this step is
+    left out."""
+    difficulty: DifficultySettings = DifficultySettings()
+    generate: GenerateSettings = GenerateSettings()
+    verify: VerifySettings = VerifySettings()
+    packages: str = STANDARD
+    """Packages that programs may import: `standard`, `atcoder`, `none`, or the path of a file of
+    pins."""
+    unsafe: bool = False
+    """Verify even if the sandbox cannot be closed. Unsafe: only for programs you trust."""
+
+    def _contradictions(self) -> Iterator[str]:
+        num_by_prefix = Counter(source.prefix for source in self.sources)
+        for name, count in num_by_prefix.items():
+            if count > 1:
+                yield f"{count} sources are called {name!r}; give each a `name` of its own"
+        for source in self.sources:
+            if load_format(source.format).is_benchmark:
+                yield (
+                    f"source {source.prefix!r} has the format {source.format!r}, a benchmark that "
+                    "is never trained on; put it under [[benchmarks]] instead of [[sources]]"
+                )
+        if self.same_task is not None and not self.benchmarks:
+            yield "[same_task] is asked about problems of benchmarks; name one under [[benchmarks]]"
+
+    @property
+    def work_folder(self) -> Path:
+        """Folder of parts, verdicts and answers, kept between runs."""
+        return (self.work or self.output / ".work").absolute()

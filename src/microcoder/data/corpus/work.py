@@ -1,0 +1,341 @@
+"""What the steps of a build do to the rows of one shard.
+
+Each function is called with a step's settings in the process that runs it, and returns the step's
+work: a function of a shard's candidates. What it opens is closed with `opened`.
+"""
+
+import platform
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.clean.stage import process
+from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
+from microcoder.data.corpus.same_task import find_same_task, index_tasks
+from microcoder.data.corpus.settings import DifficultySettings, SourceSettings
+from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
+from microcoder.data.filter.contamination import build_index, describe_hits
+from microcoder.data.filter.rules import LicenceSettings, filter_row
+from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
+from microcoder.data.pipeline.parts import Part, cut, read_rows
+from microcoder.data.pipeline.steps import Row, Work
+from microcoder.data.sources import Shard, collect_shard
+from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.settings import GenerateSettings
+from microcoder.data.testgen.stage import generate
+from microcoder.data.verify.choice import VerifySettings
+from microcoder.data.verify.execution import verify
+from microcoder.data.verify.rates import combine_counts
+from microcoder.data.verify.store import VerdictStore
+from microcoder.judge import Judge, JudgeOptions
+from microcoder.judge.core.config import Config
+
+_TESTS_MIB = 128
+"""Memory in MiB for tests that a judge keeps cached.
+
+Small, since a build takes one problem after the other.
+"""
+_LEAST_AT_ONCE = 8
+"""Problems verified at once, at least (fewer if their tests are large)."""
+_AT_ONCE_A_WORKER = 4
+"""Problems verified at once per worker."""
+_BYTES_AT_ONCE = 16 << 20
+"""Bytes of tests at which a batch to verify ends early: each byte is several times in memory."""
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """Options and folders that all steps share.
+
+    Not part of a step's key, which has digests of what matters.
+    """
+
+    work: Path
+    """Folder of answers, verdicts and counts."""
+    benchmarks: tuple[SourceSettings, ...]
+    """Benchmarks, with archives unpacked."""
+    responses: Path | None
+    """File of a model's attempts at problems."""
+    judge: JudgeOptions
+
+    def open_judge(self, **rules: Any) -> Judge:
+        """Return a judge with these options; `rules` are further arguments of `Judge`."""
+        return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
+
+    def open_endpoint(self, settings: EndpointSettings, opened: ExitStack) -> Endpoint:
+        """Return a client that is closed with `opened`."""
+        endpoint = Endpoint(settings, cache=self.work / "answers")
+        return opened.enter_context(closing(endpoint))
+
+
+def open_collect(
+    settings: Config,
+    opened: ExitStack,
+) -> Callable[[tuple[SourceSettings, Shard]], Iterable[Row]]:
+    """Return a function that reads a shard of a source into candidates and rejections."""
+    # A source is looked through once, not for each of its shards.
+    open_once = cache(open_settings)
+
+    def collect(place: tuple[SourceSettings, Shard]) -> Iterable[Row]:
+        source, shard = place
+        return collect_shard(open_once(source), shard)
+
+    return collect
+
+
+def open_process(
+    settings: Config,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: cleans each candidate (`clean.process`)."""
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map("process", process, candidates)
+
+    return work
+
+
+def open_filter(
+    settings: LicenceSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: applies the rules and the benchmarks' index to each row."""
+    index = None
+    if resources.benchmarks:
+        index = build_index(read_benchmark_problems(resources.benchmarks))
+
+    def decide(candidate: Candidate) -> Row:
+        return filter_row(candidate, settings, index)
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map("filter", decide, candidates)
+
+    return work
+
+
+def open_predict(
+    settings: DifficultySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: asks a model how hard each problem is."""
+    assert settings.endpoint is not None
+    endpoint = resources.open_endpoint(settings.endpoint, opened)
+    # A request waits for the model, not for this machine.
+    at_once = endpoint.settings.concurrency
+
+    def score(candidate: Candidate) -> Row:
+        return score_difficulty(candidate, endpoint)
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map("filter", score, candidates, at_once=at_once)
+
+    return work
+
+
+def open_attempts(
+    settings: DifficultySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: judges a model's attempts at each problem.
+
+    It adds the rate to the problem's `pass_rates`.
+    """
+    assert resources.responses is not None
+    responses = read_responses(resources.responses)
+    judge = opened.enter_context(resources.open_judge())
+
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        # In memory: all attempts of a shard are judged together.
+        rated = list(candidates)
+        counts = judge_attempts(rated, responses, judge)
+        for candidate in rated:
+            if candidate.id in counts:
+                passed, attempts = counts[candidate.id]
+                rate = f"{passed}/{attempts}"
+                yield _with_rate(candidate, settings.pass_rates_of, rate)
+            else:
+                yield candidate
+
+    return work
+
+
+def _with_rate(
+    candidate: Candidate,
+    model: str,
+    rate: str,
+) -> Candidate:
+    """Return a candidate with a model's pass rate in place of an earlier one of that model."""
+    rates = []
+    for entry in candidate.pass_rates:
+        if entry.rpartition("=")[0] != model:
+            rates.append(entry)
+    rates.append(f"{model}={rate}")
+    return candidate.change(
+        "filter",
+        "attempts/1",
+        "judged here",
+        pass_rates=tuple(rates),
+    )
+
+
+def open_compare(
+    settings: Config,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: rejects problems that behave like one of a benchmark."""
+    index = index_behaviour(read_benchmark_problems(resources.benchmarks))
+    judge = opened.enter_context(resources.open_judge())
+
+    def compare(candidate: Candidate) -> Row:
+        hits = find_behaviour(candidate, index, judge)
+        if hits:
+            return candidate.reject("filter", "contaminated", describe_hits(hits))
+        return candidate
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map("filter", compare, candidates, at_once=judge.workers)
+
+    return work
+
+
+def open_same_task(
+    settings: EndpointSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: rejects problems that a model calls one of a benchmark."""
+    endpoint = resources.open_endpoint(settings, opened)
+    index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
+
+    def ask(candidate: Candidate) -> Row:
+        hits, num_unanswered = find_same_task(candidate, index, endpoint)
+        if hits:
+            return candidate.reject("filter", "contaminated", describe_hits(hits))
+        flags = candidate.flags
+        if num_unanswered:
+            flags = tuple(sorted({*flags, "same_task_unanswered"}))
+        return candidate.change("filter", "same_task/1", f"{num_unanswered} questions", flags=flags)
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map(
+            "filter",
+            ask,
+            candidates,
+            at_once=endpoint.settings.concurrency,
+        )
+
+    return work
+
+
+def open_generate(
+    settings: GenerateSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: makes tests for problems that have few."""
+    endpoint: Endpoint | None = None
+    if settings.endpoint is not None:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+
+    @cache
+    def open_judges() -> Judges:
+        # A shard whose problems all have tests enough starts no sandbox.
+        thorough = resources.open_judge(
+            stop="first_limit",
+            cache_size=0,
+            batch_tests=True,
+        )
+        brief = resources.open_judge(
+            stop="first_failure",
+            cache_size=0,
+            batch_tests=True,
+        )
+        return Judges(opened.enter_context(thorough), opened.enter_context(brief))
+
+    def make(candidate: Candidate) -> Row:
+        return generate(candidate, open_judges, settings, endpoint)
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        # One by one, so that progress is shown by rows.
+        for candidate in candidates:
+            yield process_row(candidate, "generate", make)
+
+    return work
+
+
+def open_verify(
+    settings: VerifySettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: verifies problems by execution."""
+    # Time limits follow from what references take in a process of their own.
+    judge = opened.enter_context(
+        resources.open_judge(stop="first_limit", cache_size=0, batch_tests=False)
+    )
+    # A file of SQLite is for one machine.
+    path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
+    store = opened.enter_context(VerdictStore(path))
+    # So many that all workers are busy, and few enough that progress is shown by rows.
+    most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
+
+    def work(candidates: Iterable[Candidate]) -> Iterable[Row]:
+        for batch in cut(
+            candidates,
+            _count_characters,
+            most=most,
+            size=_BYTES_AT_ONCE,
+        ):
+            yield from verify(batch, judge, settings, store=store)
+
+    return work
+
+
+def _count_characters(candidate: Candidate) -> int:
+    """Return the characters of a problem's tests."""
+    return sum(len(test.input) + len(test.output) for test in candidate.tests)
+
+
+def _map(
+    stage: Stage,
+    work: Callable[[Candidate], Row],
+    candidates: Iterable[Candidate],
+    *,
+    at_once: int = 1,
+) -> Iterator[Row]:
+    """Yield `work` of each candidate, in order, from `at_once` threads.
+
+    A failure of our code is a rejection.
+    """
+
+    def work_on(candidate: Candidate) -> Row:
+        return process_row(candidate, stage, work)
+
+    # In a thread of its own, however deep the caller stands, the same rows are nested too deeply.
+    with ThreadPoolExecutor(at_once) as threads:
+        yield from threads.map(work_on, candidates)
+
+
+def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the verifier's true-positive and true-negative rates over all rows of these parts."""
+    counts: list[Mapping[str, tuple[int, int]]] = []
+    for part in parts:
+        for row in read_rows(part.path):
+            candidate = row.candidate if isinstance(row, Rejection) else row
+            if candidate is not None and candidate.counts:
+                counts.append(candidate.counts)
+    rates: dict[str, Any] = {}
+    for name, rate in combine_counts(counts).items():
+        rates[name] = None if rate is None else rate.model_dump(mode="json")
+    return rates

@@ -1,0 +1,280 @@
+"""Makes inputs by mutation of known ones, by what all known inputs have in common."""
+
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import cycle
+from typing import Any, NamedTuple
+
+from microcoder.data.clean.bounds import find_numbers
+from microcoder.data.formats.candidates import Candidate, Origin
+from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
+from microcoder.data.inputs.models import InputModel, learn
+from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
+from microcoder.data.testgen.made import MadeInput
+from microcoder.data.testgen.settings import MOST_MADE
+from microcoder.data.testgen.validators import Validators
+from microcoder.judge.core.digits import dump_json, parse_json
+from microcoder.judge.core.types import TestCase
+
+_MOST_KNOWN = 30
+"""Known inputs that are learnt from."""
+_MOST_KNOWN_BYTES = 1 << 16
+"""Length of a known input that is learnt from."""
+_MOST_READ = 3
+"""Accepted programs whose constants are used."""
+_ABSURD_NUMBER = 10**18
+"""A number that a validator refuses if it checks any bound."""
+_ABSURD_LENGTH = 1 << 21
+"""Length of a text of which the same holds."""
+_STRING = re.compile(r"""[\"']([^\"'\\\s]{1,20})[\"']""")
+"""A short string in a program."""
+_ALL_DIFFER = re.compile(
+    r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b",
+    re.IGNORECASE,
+)
+"""Words by which statements say that items are distinct."""
+
+
+def digest_input(text: str) -> str:
+    """Return a short digest of an input, by which `Origin.parent` names it."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+class KnownInput(NamedTuple):
+    """An input that came with a problem, as text and as values."""
+
+    text: str
+    values: Values
+
+
+@dataclass(frozen=True, slots=True)
+class InputSchema:
+    """Layout and bounds inferred from a problem's inputs."""
+
+    model: InputModel
+    known: tuple[KnownInput, ...]
+    write: Callable[[Values], str]
+    """Writes values as an input."""
+    constants: tuple[int | str, ...] = ()
+    """Values that mutations write into inputs (`open_bounds`)."""
+
+
+def infer_schema(
+    candidate: Candidate,
+    *,
+    is_validated: bool,
+) -> InputSchema | str:
+    """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
+
+    Where validators decide, a list may repeat an item: most refuse that where it is forbidden. Of
+    lists inside lists, such as the two ends of an edge, they check less than statements say (240
+    packages with validators), so that these must still differ.
+    """
+    tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES]
+    tests = tests[:_MOST_KNOWN]
+    # Without an example nothing is learnt.
+    if not tests:
+        return "no known input"
+    if candidate.call is not None and candidate.call.style == "design":
+        return "a design class"
+    if candidate.fn_name is not None and candidate.harness is None:
+        return _infer_from_calls(tests, is_validated)
+    return _infer_from_texts(tests, is_validated)
+
+
+def _infer_from_calls(
+    tests: Sequence[TestCase],
+    is_validated: bool,
+) -> InputSchema | str:
+    """Return the schema of a function's arguments, or the reason why it is unknown."""
+    known = []
+    for test in tests:
+        lines = [line for line in test.input.split("\n") if line.strip()]
+        known.append(KnownInput(test.input, tuple(map(parse_json, lines))))
+    if len({len(values) for _, values in known}) > 1:
+        return "another number of arguments in some inputs"
+    model = learn([values for _, values in known], may_repeat=is_validated)
+    if not model.is_usable:
+        return "a value of no known shape"
+    return InputSchema(model, tuple(known), _write_arguments)
+
+
+def _write_arguments(values: Values) -> str:
+    return "\n".join(dump_json(value, ensure_ascii=False) for value in values)
+
+
+def _infer_from_texts(
+    tests: Sequence[TestCase],
+    is_validated: bool,
+) -> InputSchema | str:
+    """Return the schema of texts for stdin, or the reason why it is unknown."""
+    texts = [test.input for test in tests]
+    cases = split_repeated(texts, [test.output for test in tests])
+    # Cases of one line each are the rows of a table as well, and a table has several of them.
+    is_split = cases is not None and any(case.count("\n") > 1 for case in cases.inputs)
+    learnt_from = cases.inputs if cases is not None and is_split else texts
+    for read in read_texts(learnt_from, is_typed=True):
+        layout = replace(read.layout, is_repeated=is_split)
+        model = learn(read.values, may_repeat=is_validated)
+        known = _render_all(Read(layout, read.values))
+        # A case of its own is no longer the input that it was a part of.
+        is_same = is_split or _have_same_lines(known, texts)
+        if model.is_usable and is_same:
+            return InputSchema(model, known, layout.render)
+    return "a layout of another kind, or a value of no known shape"
+
+
+def _render_all(read: Read) -> tuple[KnownInput, ...]:
+    """Return all values as inputs."""
+    return tuple(KnownInput(read.layout.render(values), values) for values in read.values)
+
+
+def _have_same_lines(
+    known: Sequence[KnownInput],
+    texts: Sequence[str],
+) -> bool:
+    """Whether inputs were written as they were read, but for the space between tokens."""
+    pairs = zip(known, texts, strict=True)
+    return all(_count_tokens(item.text) == _count_tokens(text) for item, text in pairs)
+
+
+def _count_tokens(text: str) -> list[int]:
+    """Return the number of tokens of each line.
+
+    Empty lines are included, since some formats use them as separators.
+    """
+    return [len(line.split()) for line in text.rstrip().split("\n")]
+
+
+class _Probe(NamedTuple):
+    """An input with an absurd value."""
+
+    place: int
+    """Index of that value."""
+    text: str
+
+
+def open_bounds(
+    schema: InputSchema,
+    validators: Validators,
+    candidate: Candidate,
+) -> InputSchema:
+    """Return a schema without those bounds that validators check, and with constants.
+
+    Validators check the bounds of a value if they refuse absurd ones. The constants are the whole
+    numbers in the statement and in some accepted programs, and short strings in these.
+    """
+    probes = []
+    for place in range(len(schema.known[0].values)):
+        probes += _probe(schema, place)
+    # All at once: each validator runs a process a text.
+    texts = [probe.text for probe in probes]
+    open_places = {probe.place for probe in probes}
+    # A value keeps its bounds if an absurd one is accepted anywhere.
+    for flags in validators.ways:
+        for number in validators.ask(texts, flags):
+            open_places.discard(probes[number].place)
+    known = [values for _, values in schema.known]
+    model = learn(known, may_repeat=True, open_places=open_places)
+    return replace(schema, model=model, constants=_find_constants(candidate))
+
+
+def _probe(schema: InputSchema, place: int) -> list[_Probe]:
+    """Return known inputs with absurd values at one place.
+
+    They are made of the first known input whose value there can be exaggerated.
+    """
+    for _, values in schema.known:
+        exaggerated = _exaggerate(values[place])
+        if exaggerated:
+            before = values[:place]
+            after = values[place + 1 :]
+            texts = [schema.write((*before, absurd, *after)) for absurd in exaggerated]
+            return [_Probe(place, text) for text in texts]
+    return []
+
+
+def _exaggerate(value: Any) -> list[Any]:
+    """Return absurd values in place of a number, a text, or the last item of a list of these.
+
+    None for others.
+    """
+    # A bool has two values only, and an empty value has nothing to enlarge.
+    if isinstance(value, bool) or not value:
+        return []
+    if isinstance(value, int | float):
+        return [_ABSURD_NUMBER, -_ABSURD_NUMBER]
+    if isinstance(value, str):
+        return [value * (_ABSURD_LENGTH // len(value)), f"{value}~"]
+    *others, last = value
+    if isinstance(last, list):
+        return []
+    return [[*others, absurd] for absurd in _exaggerate(last)]
+
+
+def _find_constants(candidate: Candidate) -> tuple[int | str, ...]:
+    """Return the different constants of a problem: numbers first, then strings."""
+    accepted = [solution for solution in candidate.solutions if solution.known == "accepted"]
+    codes = [solution.code for solution in accepted[:_MOST_READ]]
+    constants: list[int | str] = []
+    for text in (candidate.statement, *codes):
+        constants += find_numbers(text)
+    for code in codes:
+        constants += _STRING.findall(code)
+    return tuple(dict.fromkeys(constants))
+
+
+def mutate_known(
+    candidate: Candidate,
+    schema: InputSchema,
+    dropped: Counter[str],
+) -> list[MadeInput]:
+    """Return inputs mutated from known ones, by every mutation in turn, each once.
+
+    `dropped` counts failed attempts. Each input has what known inputs have in common: a validator
+    often checks less than the statement says. Where that speaks of distinct items, no list has
+    equal ones that had none.
+    """
+    must_differ = _ALL_DIFFER.search(candidate.statement) is not None
+    seen = {known.text.strip() for known in schema.known}
+    made: list[MadeInput] = []
+    for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
+        kind = f"mutated/{name}"
+        # A seed that depends on these alone: a rebuild must make the same inputs.
+        seed = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
+        parent = schema.known[seed % len(schema.known)]
+        values = mutate(
+            schema.model,
+            parent.values,
+            name,
+            seed=seed,
+            constants=schema.constants,
+        )
+        is_usable = values is not None and not (
+            must_differ and _repeats_more(values, parent.values)
+        )
+        if not is_usable:
+            dropped["not met the model of inputs"] += 1
+            continue
+        text = schema.write(values)
+        if text.strip() in seen:
+            dropped["made twice"] += 1
+            continue
+        seen.add(text.strip())
+        origin = Origin(
+            kind=kind,
+            seed=seed,
+            parent=digest_input(parent.text),
+        )
+        made.append(MadeInput(text, origin, "generated"))
+        if len(made) == MOST_MADE:
+            break
+    return made
+
+
+def _repeats_more(values: Values, parent: Values) -> bool:
+    """Whether a list has equal items that had none in the input it was made from."""
+    return not find_repeats(values) <= find_repeats(parent)
