@@ -25,6 +25,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
@@ -426,11 +427,11 @@ def _check(place: str, values: object, line: bytes) -> RawRow:
 
 def _import_pyarrow(path: Path) -> Any:
     try:
-        import pyarrow
-        import pyarrow.parquet
+        # What reads Parquet is a module of its own, which pyarrow alone does not load.
+        import_module("pyarrow.parquet")
+        return import_module("pyarrow")
     except ImportError:
         raise DataError(f"{path} needs pyarrow; type: {how_to_install('data')}") from None
-    return pyarrow
 
 
 def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:

@@ -276,10 +276,12 @@ def read_problem(
     """Return the problem of a row of a public data set, or of our own. Nothing of it is executed.
 
     Args:
-        row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists the formats).
-        format: the name of its format, one of `FORMATS`, or your own reader, path/to/file.py:function
-            (docs/extending.md). None recognises it by its fields.
-        columns: field -> column, where a row has names of its own: {"id": "uid", "statement": "task.text"}.
+        row: its fields, as `datasets`, parquet, pandas or JSON lines give them (docs/rows.md lists
+            the formats).
+        format: the name of its format, one of `FORMATS`, or your own reader,
+            path/to/file.py:function (docs/extending.md). None recognises it by its fields.
+        columns: field -> column, where a row has names of its own:
+            {"id": "uid", "statement": "task.text"}.
 
     Raises:
         ConfigError: the format is unknown, or a field that a column is named for.
@@ -289,42 +291,62 @@ def read_problem(
     check_columns(columns)
     if not isinstance(row, Mapping):
         raise DataError(
-            f"a row is {type(row).__name__}, not a mapping of fields to values; pass one row, as a dict"
+            f"a row is {type(row).__name__}, not a mapping of fields to values; "
+            "pass one row, as a dict"
         )
     values = {str(name): _plain(value) for name, value in row.items()}
-    named = None if format is None else load_format(format)
-    is_own = format in (None, "microcoder") and find_record(values) is not None
-    found = FORMATS["microcoder"] if is_own else named or recognise(values, FORMATS.values())
-    if found is None and columns.keys() - {ID}:
-        found = FORMATS["trl"]
-    if found is None or found.folders is not None:
-        raise _unknown(values, format)
+    reader = _find_format(values, format, columns)
     name = _name(values)
-    where = f"row {name!r} ({found.name})"
+    where = f"row {name!r} ({reader.name})"
     try:
         if ID in columns:
-            name = Row(values, id=where, dataset=found.name).name(columns[ID])
+            name = Row(values, id=where, dataset=reader.name).name(columns[ID])
             if not name:
                 raise missing_column(values, columns[ID], columns)
-            where = f"row {name!r} ({found.name})"
-        if found.name == "microcoder" and not columns.keys() - {ID}:
+            where = f"row {name!r} ({reader.name})"
+        if reader.name == "microcoder" and not columns.keys() - {ID}:
             problem = read_record(values)
-            return problem.model_copy(update={"id": name}) if ID in columns else problem
-        found = with_columns(found, columns)
-        candidate = found.read_row(values, name or _digest(values), is_judged=True)
+            if ID in columns:
+                return problem.model_copy(update={"id": name})
+            return problem
+        reader = with_columns(reader, columns)
+        candidate = reader.read_row(values, name or _digest(values), is_judged=True)
     except Malformed as error:
-        raise DataError(f"{where}: {_explain(found, error, values)}") from None
+        raise DataError(f"{where}: {_explain(reader, error, values)}") from None
     if not candidate.tests:
-        raise DataError(f"{where}: {found.tests_in} holds no test; expected {found.shape}")
+        raise DataError(f"{where}: {reader.tests_in} holds no test; expected {reader.shape}")
+    if ID in columns:
+        # Who names the column means its values; of other rows the format is part of the id.
+        candidate = candidate.model_copy(update={"id": name})
+    return _to_problem(candidate, where)
+
+
+def _find_format(
+    values: Mapping[str, Any], format: str | None, columns: Mapping[str, str]
+) -> Format:
+    """Return the format of a row that is one row; DataError if there is none."""
+    if format in (None, "microcoder") and find_record(values) is not None:
+        reader = FORMATS["microcoder"]
+    elif format is None:
+        reader = recognise(values, FORMATS.values())
+    else:
+        reader = load_format(format)
+    if reader is None and columns.keys() - {ID}:
+        # Whose columns are named needs no further sign of a format.
+        reader = FORMATS["trl"]
+    if reader is None or reader.folders is not None:
+        raise _unknown(values, format)
+    return reader
+
+
+def _to_problem(candidate: Candidate, where: str) -> Problem:
+    """Return a candidate's problem; DataError, beginning with `where`, if it cannot be judged."""
     for flag, why in HINDERED.items():
         if flag in candidate.flags:
             raise DataError(f"{where}: {why}; it cannot be judged from this row")
     checker = find_checker(candidate)
     if checker is not None:
         candidate = candidate.model_copy(update={"checker": checker})
-    if ID in columns:
-        # Who names the column means its values; of other rows the format is part of the id.
-        candidate = candidate.model_copy(update={"id": name})
     try:
         return candidate.to_problem()
     except ValidationError as error:

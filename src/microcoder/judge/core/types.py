@@ -267,7 +267,7 @@ class Problem(Record):
         *,
         columns: Mapping[str, str] | None = None,
     ) -> "Problem":
-        """Return the problem of a row: the old name of `microcoder.read_problem`, which says more."""
+        """Return the problem of a row: the old name of `microcoder.read_problem`."""
         warnings.warn(
             "Problem.from_row is now a function; type: from microcoder import read_problem",
             DeprecationWarning,

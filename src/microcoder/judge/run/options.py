@@ -83,7 +83,7 @@ class JudgeOptions(SandboxOptions):
 
 
 class JudgeKeys(TypedDict, total=False):
-    """`JudgeOptions` as keyword arguments, so that editors complete them and type checkers know them."""
+    """`JudgeOptions` as keyword arguments: editors complete them, type checkers know them."""
 
     workers: int | None
     nice: int
