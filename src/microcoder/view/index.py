@@ -95,7 +95,7 @@ class Index:
         return next(map(int, np.flatnonzero(is_it)), None)
 
     def positions_of(self, problem_id: str) -> list[int]:
-        """Return the positions of a problem's rollouts, first to last."""
+        """Return the positions of a problem's rollouts in the columns, first to last."""
         words = self.words["problem_id"]
         if problem_id not in words:
             return []

@@ -65,7 +65,10 @@ def note_change(found: FoundTests) -> FoundTests:
 
 
 def is_of_this_version(manifest: Mapping[str, Any]) -> bool:
-    """Whether this version wrote a manifest: another one may digest the same problems otherwise."""
+    """Whether this version of MicroCoder wrote a manifest.
+
+    Only then can digests be compared: another version may digest the same problems differently.
+    """
     return manifest.get("microcoder_version") == microcoder.__version__
 
 

@@ -176,7 +176,7 @@ class _Trial:
         return self.bits >= _LEAST_BITS and self.num_agreed >= _LEAST_INPUTS
 
     def add(self, agreement: Agreement, detail: str) -> None:
-        """Add the agreement of one phase to the evidence."""
+        """Add one comparison's agreement to the evidence; `detail` says it in words."""
         self.bits += agreement.bits
         self.num_agreed += sum(agreement.agreed)
         self.details += (detail,)

@@ -81,7 +81,7 @@ class _Draft:
         return len(self.parts) == 1 and not self.examples
 
     def open(self, heading: Heading) -> None:
-        """Open the part that a heading begins."""
+        """Let `lines` be those of the part that a heading begins."""
         part = heading.part
         if part == "example":
             self.lines = []

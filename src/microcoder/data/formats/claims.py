@@ -47,9 +47,10 @@ def claims_checker() -> Checker:
 
 
 def claims_harness(preamble: str = "") -> str:
-    """Return Python source that runs the preamble, the answer and the calls in stdin.
+    """Return Python source that runs the preamble, an answer and the calls in stdin.
 
-    Its last line, `main(answer)`, is added for each answer.
+    It prints the values of the calls. To run an answer, add `main(code)` with its code as the
+    last line.
     """
     harness = _read("caller")
     if preamble:

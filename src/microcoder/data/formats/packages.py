@@ -217,7 +217,12 @@ class Package:
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:
-        """Note the file of the checker; flag `needs_checker` if it includes missing files."""
+        """Name the checker's file in the notes, or flag `needs_checker` if it lacks files.
+
+        Args:
+            path: of the checker's file.
+            missing: names of files that it includes and that the package does not have.
+        """
         if missing:
             self.flag("needs_checker", f"{path} needs {', '.join(dict.fromkeys(missing))}")
         else:

@@ -81,9 +81,9 @@ class Tolerance(NamedTuple):
 
 
 def find_checker(candidate: Candidate) -> Checker | None:
-    """Return the checker that the statement asks for, where the row names none.
+    """Return the checker that the statement asks for.
 
-    None for the default comparison.
+    None if it asks for no other than the default, the row names a checker, or there are no tests.
     """
     if not candidate.tests or candidate.checker != Checker():
         return None

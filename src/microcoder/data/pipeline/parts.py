@@ -159,7 +159,7 @@ class Spilled:
         pickle.dump(value, self._file)
 
     def find(self, key: str | int) -> Any:
-        """Return the value of a key."""
+        """Return the value that was last stored under a key; KeyError without one."""
         self._file.seek(self._starts[key])
         # Written by ourselves a moment ago, to a file without a name.
         return pickle.load(self._file)

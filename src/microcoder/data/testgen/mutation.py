@@ -162,7 +162,7 @@ def open_bounds(
     validators: Validators,
     candidate: Candidate,
 ) -> InputSchema:
-    """Return a schema without those bounds that validators check, and with constants.
+    """Return the schema without the bounds that validators check, and with constants to try.
 
     Validators check the bounds of a value if they refuse absurd ones. The constants are the whole
     numbers in the statement and in some accepted programs, and short strings in these.

@@ -122,7 +122,7 @@ class VerificationPlan:
 
 
 class Planned(NamedTuple):
-    """A program together with the plan that it belongs to."""
+    """A program to run, with the plan of its candidate's verification."""
 
     plan: VerificationPlan
     program: PlannedProgram

@@ -67,7 +67,7 @@ class _PairRunner:
             self._keys.append(key)
 
     def find_unknown(self) -> list[int]:
-        """Take verdicts from the store, and return the numbers of the pairs without one."""
+        """Copy the verdicts that the store has, and return the numbers of the other pairs."""
         unknown = []
         for number, key in enumerate(self._keys):
             verdict = self._store.find(key) if self._store is not None else None

@@ -234,7 +234,7 @@ class ValueRules:
     """The items of every list inside may come in any order."""
 
     def inside(self) -> Self:
-        """Return the rules for what is inside a list or a dict."""
+        """Return the rules for the items of a list or dict that these rules compare."""
         if self.is_unordered == self.is_nested:
             return self
         return replace(self, is_unordered=self.is_nested)

@@ -183,9 +183,15 @@ def _is_of_program(block: Block, response: str, offset: int, language: str) -> b
 
 
 def read_blocks(text: str, cut: int, language: str) -> list[Block]:
-    """Return the blocks of an answer, which begins at `cut`.
+    """Return the blocks of code in a response's answer, which begins at offset `cut`.
 
-    The block that the prompt opened, if it did, comes first.
+    If the prompt opened a fence, its block comes first. Without any fence, they are the programs
+    between other marks (`find_marked`).
+
+    Args:
+        text: the whole response; the blocks' offsets are in it.
+        cut: where the answer begins.
+        language: the one in which the program should be.
     """
     answer = text[cut:]
     if not has_fence(answer):

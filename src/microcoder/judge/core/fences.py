@@ -206,7 +206,7 @@ class Head:
 
 
 def has_fence(text: str) -> bool:
-    """Whether three marks of a fence stand anywhere in a text."""
+    """Whether three backticks or three tildes in a row stand anywhere in a text."""
     return _MARK.search(text) is not None
 
 

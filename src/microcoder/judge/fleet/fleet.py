@@ -55,7 +55,7 @@ class Queue:
     def take(self, group: int) -> Work | None:
         """Remove and return the next program, of this group if possible.
 
-        None if only `suspects` wait, or none.
+        None if no program waits, or only `suspects` do.
         """
         if not self._groups:
             return None

@@ -129,7 +129,7 @@ class _Service(Backend):
         return int(min(most, self.limit("max_queued", most)))
 
     def limit(self, name: str, default: float) -> float:
-        """Return a limit from its `/v1/about`, else the default."""
+        """Return a limit that the service states in `/v1/about`; the default if it states none."""
         return self.about.get("limits", {}).get(name, default)
 
     def longest_seconds(self, problem: Problem) -> float:

@@ -138,7 +138,10 @@ class NodeJudge:
 
     @ray.method(concurrency_group="collect")
     def collect(self) -> list[tuple[int, Answer]]:
-        """Wait for verdicts, and return all that have landed."""
+        """Wait for at least one answer, and return all that are there.
+
+        Each comes with its program's number. An error of Ray by which programs were lost is raised.
+        """
         landed: list[tuple[int, Answer]] = []
         while not (landed and self._landed.empty()):
             answer = self._landed.get()

@@ -166,7 +166,7 @@ class LoadedProgram(Loaded):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The worker that a sandbox belongs to."""
+    """Slot and record of the worker that a sandbox belongs to."""
 
     slot: Slot = field(default_factory=Slot)
     """Given back while a test lets others go first."""

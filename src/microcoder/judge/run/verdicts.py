@@ -190,7 +190,10 @@ class PreparedProblem:
         return num_bytes
 
     def submit(self, code: str) -> str:
-        """Return the source that is run for an answer: its code, or the harness called with it."""
+        """Return the source to run for an answer's code; nothing is run yet.
+
+        It is the code itself, or the problem's harness with a call of `main` on the code.
+        """
         harness = self.problem.harness
         if harness is None:
             return code

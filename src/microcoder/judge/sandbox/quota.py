@@ -158,7 +158,10 @@ class Quota:
         return self._ours.fileno()
 
     def accept(self) -> int:
-        """Return the listener to wait at for `answer`; -1 if the test ended before it had one."""
+        """In the fork server: receive the test's listener, and return its descriptor.
+
+        Call `answer` whenever it can be read. It is -1 if the test ended before it sent one.
+        """
         _, ancillary, _, _ = self._ours.recvmsg(1, socket.CMSG_SPACE(4))
         for _, _, data in ancillary:
             self._listener = int.from_bytes(data[:4], "little")

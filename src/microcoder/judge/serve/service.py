@@ -143,7 +143,7 @@ class ServiceMetrics(Collector):
 
 
 class Service:
-    """Takes programs while its queue has space.
+    """A judge behind a bounded queue; takes programs while the queue has space.
 
     Everything here runs in one event loop, the programs do not.
     """

@@ -345,7 +345,7 @@ class Level(Config):
 
 
 class Scale(Config):
-    """A size at which a study can be run: its recipe, seeds and keys."""
+    """A size at which a study can be run: a recipe, seeds, and keys to set in the recipe."""
 
     baseline: Path
     """Path of the recipe, relative to the study's folder."""

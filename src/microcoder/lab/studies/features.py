@@ -114,7 +114,7 @@ class MetricSeries:
 
     @property
     def means_E(self) -> Array:
-        """The metric over time, as a mean over the problems; unscored problems are left out."""
+        """The metric's mean over the scored problems at each of E times; NaN where none is scored."""
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)

@@ -79,9 +79,10 @@ def _explain_path(path: str, format_name: str) -> str:
 
 @cache
 def longest_statement(path: Path) -> int:
-    """Return the length of the longest statement of a file of problems, in characters.
+    """Return the number of characters in the longest statement at a path.
 
-    A folder of a corpus or of LiveCodeBench will do, too. Kept, since reading takes a while.
+    The path is a file of problems, or a folder of a corpus or of LiveCodeBench. It is read once
+    per process, as that takes a while.
     """
     # Only statements are read: the tests are gigabytes.
     if is_livecodebench(path):
