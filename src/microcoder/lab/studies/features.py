@@ -114,7 +114,7 @@ class MetricSeries:
 
     @property
     def means_E(self) -> Array:
-        """The metric's mean over the scored problems at each of E times; NaN where none is scored."""
+        """The metric's mean over the scored problems, at each of E times; NaN where none is."""
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)
