@@ -408,9 +408,10 @@ def _bound_items(
     # Nodes are counted from 1 or from 0.
     add = 0.0 if least >= 1 else -1.0
     for size in sizes:
-        slack = []
+        are_within = []
         for by_position in numbers:
             largest = max(by_position[position], default=0)
-            slack.append(by_position[size][0] + add - largest)
-        if min(slack) >= 0:
+            # Not by a difference, which as a float loses the last digits of large numbers.
+            are_within.append(largest <= by_position[size][0] + add)
+        if all(are_within):
             yield Relation(position, "<=", size, add)
