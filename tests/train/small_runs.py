@@ -170,7 +170,8 @@ def rows_of(trainer: MicroCoderTrainer, num_problems: int = 8) -> list[Any]:
     dataset: Any = trainer.train_dataset
     rows = []
     for index in range(num_problems):
-        rows += [dataset[index]] * 4
+        for _ in range(4):
+            rows.append(dataset[index])
     return rows
 
 
