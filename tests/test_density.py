@@ -12,15 +12,16 @@ ROOT = Path(__file__).parent.parent
 # Where a figure has fallen, its limit here follows it. Comments have a floor: 3 % of lines.
 MOST = {
     "src": {
-        "tokens a code line": 8.6,
-        "branches in expressions a 100 statements": 20.1,
-        "% of branches inside expressions": 60.0,
-        "ternaries a 1000 code lines": 33.0,
-        "comprehensions a 1000 code lines": 54.0,
-        "a, b = x, y a 1000 code lines": 13.6,
-        "walruses a 1000 code lines": 4.3,
-        "constants that share an assignment": 112,
-        "lines over 100 characters": 3265,
+        "tokens a code line": 7.9,
+        "branches in expressions a 100 statements": 10.0,
+        "% of branches inside expressions": 41.0,
+        "ternaries a 1000 code lines": 14.0,
+        "comprehensions a 1000 code lines": 28.0,
+        "a, b = x, y a 1000 code lines": 0.2,
+        "walruses a 1000 code lines": 0.3,
+        # The rest of both is in harnesses that are sent into the sandbox as they stand.
+        "constants that share an assignment": 1,
+        "lines over 100 characters": 20,
     },
     "tests": {
         "tokens a code line": 8.1,

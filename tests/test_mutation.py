@@ -34,6 +34,7 @@ TESTS_OF = {
     ),
     f"{JUDGE}core.rewards": ("judge/test_extensions.py",),
     f"{JUDGE}core.extract": ("judge/test_extract.py",),
+    f"{JUDGE}core.answers": ("judge/test_extract.py",),
     f"{JUDGE}compare.compare": COMPARISON,
     f"{JUDGE}compare.text": COMPARISON,
 }
