@@ -2,8 +2,8 @@
 
 `VerdictFile` can be resumed after an interruption:
 
-    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes from
-    it OUT             the whole file, in input order, by an atomic rename
+    OUT.partial     a header, then one line per verdict as it comes; an interrupted run resumes here
+    OUT             the whole file, in input order, by an atomic rename
     OUT.meta.json   its input and options: a repeated run has nothing to do
 
 A program with a `sandbox_fault` is judged again by the next run.
