@@ -1,8 +1,8 @@
 """Documents a second of our pipeline and of datatrove's: read, normalise, exact and MinHash dedup,
 write.
 
-    python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] [--datatrove
-    /path/to/venv/bin/python]
+    python benchmarks/dataset_pipeline.py [--rows 20000] [--workers 2] \\
+        [--datatrove /path/to/venv/bin/python]
 
 Both read the same JSON lines with as many processes, normalise white space and case, drop exact
 copies, find near copies by MinHash of 5-grams, and write what is left. CPU seconds are those of all

@@ -1,8 +1,8 @@
 """The fast judge against the specification (`judge/run/reference.py`): every test of every program,
 the same outcome.
 
-    python benchmarks/differential.py OUT.jsonl --contests FOLDER --leetcode FILE.jsonl.gz ...
-    --livecodebench lcb_eval
+    python benchmarks/differential.py OUT.jsonl --contests FOLDER \\
+        --leetcode FILE.jsonl.gz ... --livecodebench lcb_eval
 
 Programs: Python and C++ submissions of contest packages, right and wrong (as for
 benchmarks/contests.py), references of LeetCodeDataset, and mutants of both, what two models

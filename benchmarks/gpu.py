@@ -1,10 +1,9 @@
 """What one GPU does in ten steps: tokens a second, memory against the dry run's count,
 share of judging.
 
-    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12] python
-    benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 problems x 8 samples at 1K
-    tokens python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the
-    recipe
+    python benchmarks/gpu.py [--model FOLDER] [--backend vllm] [--minutes 12]
+    python benchmarks/gpu.py --problems 16 --limit 1024     smaller steps: 16 x 8 at 1K tokens
+    python benchmarks/gpu.py model.gradient_checkpointing=false     with other keys of the recipe
     python benchmarks/gpu.py --tiny        the same, end to end, in seconds on a CPU
 
 It trains on 64 problems x 8 samples at 4K tokens, ten steps or as many as the minutes allow.

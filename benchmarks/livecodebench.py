@@ -1,7 +1,8 @@
 """Our verdicts against those of LiveCodeBench's own checker,
 on what two models answered to LiveCodeBench.
 
-    git clone https://github.com/LiveCodeBench/LiveCodeBench tar xf lcb_eval.tar.xz &&
+    git clone https://github.com/LiveCodeBench/LiveCodeBench
+    tar xf lcb_eval.tar.xz
     PYTHONPATH=LiveCodeBench python benchmarks/livecodebench.py lcb_eval [--every 8]
 
 The published submissions hold problems and answers, not tests. Tests are taken from the statements'

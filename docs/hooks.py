@@ -22,6 +22,7 @@ _NAMED_SEARCH = (
     'data-md-component="search" role="dialog"',
     'data-md-component="search" role="dialog" aria-label="Search"',
 )
+_PACKED = ".tar.xz"
 _SHIM = "https://unpkg.com/iframe-worker/shim"
 _PAGES: list[Page] = []
 
@@ -36,7 +37,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             outside = _outside(page.src_uri, target)
             uri = outside and _address(outside)
             if outside and uri and files.get_file_from_path(uri) is None:
-                files.append(File.generated(config, uri, content=_text_of(ROOT / outside)))
+                files.append(File.generated(config, uri, content=_content_of(ROOT / outside)))
     return files
 
 
@@ -124,10 +125,14 @@ def _outside(source: str, target: str) -> str | None:
 
 
 def _address(path: str) -> str:
+    if path.endswith(_PACKED):
+        return f"repository/{path}"
     return f"repository/{path}.txt"
 
 
-def _text_of(path: Path) -> str:
+def _content_of(path: Path) -> str | bytes:
+    if path.name.endswith(_PACKED):
+        return path.read_bytes()
     if path.is_file():
         return path.read_text(encoding="utf-8")
     names = []

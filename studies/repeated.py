@@ -17,9 +17,10 @@ from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
 from microcoder.lab.studies.sentences import format_check, format_effect
 from microcoder.lab.studies.work import pack_records, plan_work, unpacked
 
-INSIGHTS_FOLDER = Path(__file__).resolve().parents[1] / "docs" / "insights"
-RECORDS = INSIGHTS_FOLDER / "repeated-records.tar.xz"
-PAGE = INSIGHTS_FOLDER / "repeated.md"
+HERE = Path(__file__).resolve().parent
+PUBLISHED = HERE.parent / "records" / "all-records.tar.xz"
+RECORDS = HERE.parent / "records" / "repeated-records.tar.xz"
+PAGE = HERE.parent / "docs" / "insights" / "repeated.md"
 SEEDS_FROM = 100
 """The first of the other seeds."""
 NUM_SEEDS = 5
@@ -41,7 +42,7 @@ def write_records(runs: Path) -> None:
 def judge_both() -> tuple[list[JudgedStudy], list[JudgedStudy]]:
     """Return the studies judged by the published records, and by those of the repeat."""
     studies = find_studies(None)
-    with unpacked(INSIGHTS_FOLDER / "all-records.tar.xz") as runs:
+    with unpacked(PUBLISHED) as runs:
         published = judge_studies(studies, scale=QUICK, root=runs.parent, code=runs.name)
     with unpacked(RECORDS) as runs:
         repeated = judge_studies(
@@ -108,8 +109,8 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             *missed,
             "",
             (
-                "Every number comes from the [records](all-records.tar.xz) and [those of the "
-                f"repeat]({RECORDS.name}):"
+                f"Every number comes from the [records](../../records/{PUBLISHED.name}) "
+                f"and [those of the repeat](../../records/{RECORDS.name}):"
             ),
             "",
             "```console",

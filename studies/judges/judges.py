@@ -1,14 +1,16 @@
 """Do the runs of the three studies of wrong graders that are missing,
 then draw their figures and print their tables.
 
-    python studies/judges/judges.py reward_hacking python studies/judges/judges.py noisy_judge
-    [--jobs 2] python studies/judges/judges.py rate_and_fate python studies/judges/judges.py
-    reward_hacking --records docs/insights/reward_hacking-payments.csv
+    python studies/judges/judges.py reward_hacking
+    python studies/judges/judges.py noisy_judge [--jobs 2]
+    python studies/judges/judges.py rate_and_fate
+    python studies/judges/judges.py reward_hacking \\
+        --records records/reward_hacking-payments.csv
 
 The graders, `naive_grader.py` and `noisy_judge.py`, are imported from this folder: nothing else
-judges by them. Figures go to docs/insights, where the pages are that tell what they show, and so
-does what each step paid for, from which both can be made again without a run (`--records`). A run
-that was stopped is resumed.
+judges by them. Figures go to docs/insights, where the pages are that tell what they show. What each
+step paid for goes to records; from it both can be made again without a run (`--records`). A
+run that was stopped is resumed.
 """
 
 import argparse
@@ -21,6 +23,8 @@ from microcoder.cli import main
 from microcoder.lab.studies.design import load_study
 
 HERE = Path(__file__).parent
+RECORDS = HERE.parents[1] / "records"
+"""Folder of what the steps of published studies paid for."""
 REPORTS = {
     "reward_hacking": report_hacking,
     "noisy_judge": report_errors,
@@ -53,5 +57,5 @@ if __name__ == "__main__":
             ]
         )
         paid = read_paid_runs(load_study(path), options.runs)
-        write_payments(paid, options.output / f"{options.study}-payments.csv")
+        write_payments(paid, RECORDS / f"{options.study}-payments.csv")
     print(REPORTS[options.study](load_study(path), paid, output=options.output))

@@ -115,7 +115,7 @@ def test_published_tables_and_figures_are_what_their_runs_paid_for(
 ) -> None:
     name = page.replace("-", "_")
     published = ROOT / "docs" / "insights"
-    paid = load_payments(published / f"{name}-payments.csv")
+    paid = load_payments(ROOT / "records" / f"{name}-payments.csv")
     made = report(
         load_study(ROOT / f"studies/judges/{name}.toml"),
         paid,

@@ -20,6 +20,7 @@ import pytest
 from scipy import stats
 
 INSIGHTS = Path(__file__).parents[2] / "docs" / "insights"
+RECORDS = Path(__file__).parents[2] / "records"
 Row = dict[str, Any]
 Run = tuple[str, list[Row], list[Row]]
 """The start that a run began with, its steps, its evaluations."""
@@ -30,7 +31,7 @@ LEAST_STARTS = 8
 def read_records(name: str) -> dict[tuple[str, str, int], Run]:
     """Study, level and seed -> run, from a file of records."""
     texts: dict[str, str] = {}
-    with tarfile.open(INSIGHTS / f"{name}-records.tar.xz") as archive:
+    with tarfile.open(RECORDS / f"{name}-records.tar.xz") as archive:
         for member in archive:
             file = archive.extractfile(member)
             if file is not None and member.name.endswith((".json", ".jsonl")):

@@ -115,8 +115,13 @@ def test_a_page_opens_with_four_sentences_and_one_figure_and_is_made_again_from_
     )
     first = read_pages(folder / "a")
     second = read_pages(folder / "b")
-    for name in (records.name, "007_batch_size.md", "007_batch_size-figure.svg"):
-        assert first[name] == second[name]
+    # The records stay where they are, and the page says where.
+    assert records.name not in second
+    assert f"--runs {records.as_posix()}" in second["007_batch_size.md"].decode()
+    figure = "007_batch_size-figure.svg"
+    assert first[figure] == second[figure]
+    verdicts = [pages["007_batch_size.md"].partition(b"## How to")[0] for pages in (first, second)]
+    assert verdicts[0] == verdicts[1]
     records.write_bytes(records.read_bytes()[:-1])
     for path, told in (
         (records, "holds no records of a study"),
@@ -157,7 +162,7 @@ def test_published_pages_are_what_their_records_say(
 ) -> None:
     published = ROOT / "docs" / "insights"
     # A page names its study and the folder that it is in: the same folders, in another place.
-    for folder in ("studies", "recipes"):
+    for folder in ("studies", "recipes", "records"):
         shutil.copytree(ROOT / folder, tmp_path / folder)
     insights = tmp_path / "docs" / "insights"
     insights.mkdir(parents=True)
@@ -169,7 +174,7 @@ def test_published_pages_are_what_their_records_say(
         typed = ["--all", "--quick"]
     else:
         typed = map(str, Path("studies").glob(f"*/{name}.toml"))
-    records = f"{published}/{name}-records.tar.xz"
+    records = f"records/{name}-records.tar.xz"
     main(["study", *typed, "--report", "--runs", records, "-o", "docs/insights"])
     # Another processor adds in another order, which a curve's last digit may show.
     written = {}

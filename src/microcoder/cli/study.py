@@ -67,6 +67,7 @@ def study(
     dry_run: Flag = False,
     report: Flag = False,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
+    records: Path | None = None,
     code: str | None = None,
     json: Json = False,
 ) -> None:
@@ -88,6 +89,8 @@ def study(
     output
         With --report: folder of the pages and figures, by default docs/insights; with --all also of
         the index.
+    records
+        With --report: folder of the file of records, by default that of the pages.
     code
         With --report: code digest of the runs to use (a folder in `runs`, whose `runs.json` says
         which run is which); by default that of the installed code.
@@ -97,13 +100,14 @@ def study(
     if report:
         idle = {"--jobs": jobs, "--dry-run": dry_run}
     else:
-        idle = {"-o": output, "--code": code}
+        idle = {"-o": output, "--records": records, "--code": code}
     for flag, value in idle.items():
         if value:
             how = "with" if report else "without"
             raise ConfigError(f"{flag} does nothing {how} --report; leave one of them out")
     if report:
-        _report(name, chosen, output or Path("docs/insights"), code, json=json)
+        pages = output or Path("docs/insights")
+        _report(name, chosen, pages, code, json=json, records_folder=records)
     else:
         _run(name, chosen, jobs, dry_run=dry_run, json=json)
 
@@ -187,6 +191,7 @@ def _report(
     *,
     json: bool,
     records: Path | None = None,
+    records_folder: Path | None = None,
 ) -> None:
     """Test the claims of the chosen studies with the finished runs, and write their pages.
 
@@ -197,6 +202,7 @@ def _report(
         code: code digest of the runs; None: that of the installed code.
         json: whether the results are printed, and no page is written.
         records: file of records that the runs were unpacked from.
+        records_folder: folder of the file of records that is written; None: that of the pages.
     """
     from microcoder.lab.studies.claims import as_records, judge_studies
     from microcoder.lab.studies.design import find_studies
@@ -229,7 +235,13 @@ def _report(
     if json:
         print(json_module.dumps(as_records(judged), indent=2))
         return
-    page = write_study_report(judged, output=output, has_index=name is None, records=records)
+    page = write_study_report(
+        judged,
+        output=output,
+        has_index=name is None,
+        records=records,
+        records_folder=records_folder,
+    )
     for judged_study in judged:
         for result in judged_study.claims:
             print(f"{result.claim.id:<4}{describe_claim(result, judged_study.study)}")

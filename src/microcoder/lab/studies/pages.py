@@ -4,7 +4,6 @@ Each has four sentences, one figure, verdicts and tables; an index lists them al
 """
 
 import os
-import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from statistics import fmean
 
 from microcoder.judge.core.config import SHIPPED
 from microcoder.judge.core.errors import DataError
-from microcoder.judge.core.files import new_file, write_json, write_text
+from microcoder.judge.core.files import write_json, write_text
 from microcoder.lab.studies.claims import (
     ClaimFinding,
     ClaimResult,
@@ -44,6 +43,7 @@ def write_study_report(
     output: Path,
     has_index: bool = True,
     records: Path | None = None,
+    records_folder: Path | None = None,
 ) -> Path:
     """Write the pages of some studies, with the records of their runs.
 
@@ -52,8 +52,9 @@ def write_study_report(
         output: folder of the pages.
         has_index: whether these are all studies: then the index is written too, and all records in
             one file.
-        records: file of records that the runs were read from, to be copied beside the pages; None:
-            pack them.
+        records: file of records that the runs were read from, which stays where it is; None: one is
+            written.
+        records_folder: folder of the file of records that is written; None: that of the pages.
 
     Returns:
         The page to begin with.
@@ -70,16 +71,13 @@ def write_study_report(
     figures = [_draw_figure(study, output) for study in judged]
     first_name = judged[0].study.name
     name = "all" if has_index else first_name
-    beside = output / f"{name}-records{SUFFIX}"
     if records is None:
-        pack_records(works, beside)
-    elif not (beside.exists() and records.samefile(beside)):
-        with new_file(beside) as partial:
-            shutil.copyfile(records, partial)
+        records = (records_folder or output) / f"{name}-records{SUFFIX}"
+        pack_records(works, records)
     for study, figure in zip(judged, figures, strict=True):
-        _write_page(study, figure, beside)
+        _write_page(study, figure, output, records)
     if has_index:
-        return _write_index(judged, beside)
+        return _write_index(judged, output, records)
     return output / f"{first_name}.md"
 
 
@@ -107,8 +105,8 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
-def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> None:
-    """Write a study's page beside the records that it was made from."""
+def _write_page(judged: JudgedStudy, figure: Sequence[str], folder: Path, records: Path) -> None:
+    """Write a study's page, which names the records that it was made from."""
     study = judged.study
     lines = [
         f"# {capital(study.factor)}",
@@ -132,14 +130,13 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], records: Path) -> No
     lines.append("")
     if study.levels:
         lines += _levels(judged)
-    lines += _how_to_repeat(judged, records)
-    _write_lines(records.with_name(f"{study.name}.md"), lines)
+    lines += _how_to_repeat(judged, folder, records)
+    _write_lines(folder / f"{study.name}.md", lines)
 
 
-def _how_to_repeat(judged: JudgedStudy, records: Path) -> list[str]:
+def _how_to_repeat(judged: JudgedStudy, folder: Path, records: Path) -> list[str]:
     """Return the section of a page with the commands that make it again."""
     study = judged.study
-    folder = records.parent
     typed = _typed(study)
     quick = " --quick" if judged.scale == QUICK else ""
     reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
@@ -154,11 +151,11 @@ def _how_to_repeat(judged: JudgedStudy, records: Path) -> list[str]:
         "",
         "```console",
         f"microcoder study {typed}{quick}",
-        report,
+        report + _records_option(folder, records),
         f"{report} --runs {records.as_posix()}  # without running: from these runs' records",
         "```",
         "",
-        f"Every number above comes from the [records of the runs]({records.name}).",
+        f"Every number above comes from the {_link(records, folder, 'records of the runs')}.",
         judged.made,
     ]
 
@@ -183,6 +180,8 @@ def _link(path: Path, folder: Path, text: str = "") -> str:
     It is the text alone where the file came with the package, or where either is outside the
     current folder: the way there would name folders of this machine.
     """
+    if path.parent == folder:
+        return f"[{text or path.name}]({path.name})"
     here = Path.cwd()
     is_near = path.absolute().is_relative_to(here) and folder.absolute().is_relative_to(here)
     if path.is_relative_to(SHIPPED) or not is_near:
@@ -190,7 +189,14 @@ def _link(path: Path, folder: Path, text: str = "") -> str:
     return f"[{text or path.name}]({Path(os.path.relpath(path, folder)).as_posix()})"
 
 
-def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
+def _records_option(folder: Path, records: Path) -> str:
+    """Return the option that says where records are written, unless that is beside the pages."""
+    if records.parent == folder:
+        return ""
+    return f" --records {records.parent.as_posix()}"
+
+
+def _write_index(judged: Sequence[JudgedStudy], folder: Path, records: Path) -> Path:
     """Write the index of all claims, and their results as JSON; return the index."""
     rows = []
     for judged_study in judged:
@@ -202,7 +208,6 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         _count_verdicts([result for _, result in rows if result.claim.is_catalogued]),
         "",
     ]
-    folder = records.parent
     explanations = []
     if (folder / "../insights.md").is_file():
         explanations.append("How to read this: [insights.md](../insights.md)")
@@ -219,18 +224,18 @@ def _write_index(judged: Sequence[JudgedStudy], records: Path) -> Path:
         "",
         "Each study's page says its seeds, runs, code and machines. Effects are in "
         "[results.json](results.json), what",
-        f"the runs recorded in [{records.name}]({records.name}); the last line judges these by the "
+        f"the runs recorded in {_link(records, folder)}; the last line judges these by the "
         "installed rule:",
         "",
         "```console",
         f"microcoder study --all{quick}",
-        report,
+        report + _records_option(folder, records),
         f"{report} --runs {records.as_posix()}",
         "```",
     ]
-    path = records.with_name("README.md")
+    path = folder / "README.md"
     _write_lines(path, lines)
-    write_json(records.with_name("results.json"), as_records(judged))
+    write_json(folder / "results.json", as_records(judged))
     return path
 
 
