@@ -62,6 +62,7 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
 
 def plain_formulae(text: str) -> str:
     """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
+    # Not where letters follow: these commands begin as `\left` and others do.
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     # A bold name is a name, `10**5` a power.

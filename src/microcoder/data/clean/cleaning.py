@@ -48,6 +48,7 @@ def repair_encoding(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Lone surrogates cannot be written as UTF-8.
     text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # Entities wait for `decode_entities`, which leaves code and problems about entities alone.
     text = ftfy.fix_text(
         text,
         unescape_html=False,
@@ -116,6 +117,7 @@ STEPS: tuple[Callable[[str], str], ...] = (
 def clean(text: str) -> Cleaned:
     """Return the text without noise, cleaned until no step changes it, at most twelve times."""
     done: list[str] = []
+    # What one step uncovers, such as a decoded sign, may be work for one before it.
     for _ in range(_MAX_ROUNDS):
         before = text
         for step in STEPS:

@@ -85,6 +85,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
     """
     had_powers = _HAS_POWER.search(text) is not None
     why: list[str] = []
+    # The sure ones first, since they are evidence for the others.
     for pattern, reason in _SURE:
         text = _substitute(pattern, _lift, text, why, reason)
     text = _substitute(_TOLERANCE, _lift_tolerance, text, why, "a tolerance")

@@ -156,6 +156,7 @@ def tex_to_markdown(text: str) -> str:
         # A text may hold the placeholder's characters itself.
         return formulae[number] if number < len(formulae) else ""
 
+    # Formulae are set aside meanwhile: nothing in them is HTML or Markdown.
     markdown = html_to_markdown(_MATH.sub(set_aside, page))
     markdown = _PLACEHOLDER.sub(put_back, markdown)
     markdown = re.sub(r"[ \t]+\n", "\n", markdown)

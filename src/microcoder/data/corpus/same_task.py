@@ -168,6 +168,7 @@ def find_same_task(
         reply = model.ask_again(prompt, Comparison, seeds=_SEEDS)
         if reply is None:
             num_unanswered += 1
+        # One is enough for a rejection, so the others are not asked about.
         elif reply.is_same:
             detail = f"{model.settings.model}: {reply.reason}"
             return [

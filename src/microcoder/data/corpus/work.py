@@ -332,6 +332,7 @@ def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
         for row in read_rows(part.path):
+            # Rejected problems count too: the rates are the verifier's, not the corpus's.
             candidate = row.candidate if isinstance(row, Rejection) else row
             if candidate is not None and candidate.counts:
                 counts.append(candidate.counts)

@@ -117,6 +117,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
 
 def _values(text: str) -> list[str]:
     normal = unicodedata.normalize("NFKC", text)
+    # A value of Python and the same in JSON are one.
     return values_of(normal.replace("None", "null")).split()
 
 
