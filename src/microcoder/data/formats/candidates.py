@@ -245,6 +245,7 @@ class Candidate(Record):
     def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
+        # A step that changes nothing leaves no trace in the lineage.
         if not changed:
             return self
         lines = tuple(
@@ -404,9 +405,11 @@ def process_row(
     try:
         return work(candidate)
     except MicroCoderError:
+        # It speaks of the machine or of the settings, not of this row.
         raise
     except Exception as error:
         if is_disk_full(error):
+            # Not the row's fault: those after it would fail alike.
             raise
         # Where recursion or memory ended differs from run to run; the rows must not.
         text = type(error).__name__

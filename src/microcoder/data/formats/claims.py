@@ -121,10 +121,13 @@ def cut_assertion(
 ) -> SplitAssertion | None:
     """Cut one assertion in two; None if its calls depend on names that only the test defines."""
     cut = cut_calls(test, called)
+    # A function that is passed on, not called, cannot be cut out.
     if _names(cut.rest) & set(called):
         return None
+    # The answer's process has none of the names that the test defines.
     if any(_names(call) & set(bound) for call in cut.calls):
         return None
+    # A call inside a comprehension uses names that exist only there.
     if cut.calls and any(_has_scope(part) for part in (cut.rest, *cut.calls)):
         return None
     for call in cut.calls:
@@ -209,6 +212,7 @@ def find_called(source: str, code: str = "") -> list[str]:
     called = []
     for name in names:
         is_known = name in bound or hasattr(builtins, name)
+        # A solution may define a function by the name of a built-in one.
         if name in defined or not is_known:
             called.append(name)
     return called

@@ -89,6 +89,7 @@ def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
         ConfigError: the format's reader has no columns, or only one of `inputs` and `outputs` is
             named.
     """
+    # It says nothing of how a row is read: whoever reads it sets its id.
     named = {field: column for field, column in columns.items() if field != ID}
     if not named:
         return format

@@ -73,6 +73,7 @@ def read_code_contests(row: Row) -> Candidate:
             cases = pair_tests(lists.get("input"), lists.get("output")).tests
             tests += cases
             groups += [group] * len(cases)
+    # Limits of zero are none, since no program could keep them.
     seconds = row.number("time_limit.seconds") or 0
     seconds += (row.number("time_limit.nanos") or 0) / 1e9
     contest = row.number("cf_contest_id")

@@ -147,6 +147,7 @@ def _shape_arguments(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> l
 def _shape(value: Any, examples: Sequence[Any]) -> Any:
     """Return a value from JSON with the type that examples have: a tuple, a set, a complex."""
     kinds = {type(example) for example in examples}
+    # JSON has no complex numbers, so EvalPlus writes them as texts.
     if isinstance(value, str) and kinds == {complex}:
         return complex(value)
     if isinstance(value, Mapping):

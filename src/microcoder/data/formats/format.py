@@ -117,6 +117,7 @@ class Columns:
         if self.assertions:
             return self._read_assertions(row, fn_name, starter_code, solutions)
         value = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
+        # A solution has the function's head where no starter code shows it.
         code = starter_code
         if not code and solutions:
             code = solutions[0].code

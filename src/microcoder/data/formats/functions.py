@@ -47,6 +47,7 @@ def _find_function(row: Row) -> Row:
 
     Of several it is the first that the row declares.
     """
+    # Read for its error alone: a corpus takes no row without a solution.
     if not row.is_judged:
         row.text("solution")
     imported = _find_imported(row.text("test", "test_code"))
@@ -209,6 +210,7 @@ def read_mbpp(row: Row) -> Candidate:
     MBPP+ has a `test` with inputs and results.
     """
     statement = row.statement("text", "prompt")
+    # A reference is part of the corpus; to judge answers it is not needed.
     read = row.optional if row.is_judged else row.text
     code = read("code", "canonical_solution")
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
@@ -221,10 +223,12 @@ def read_mbpp(row: Row) -> Candidate:
         return row.candidate(
             statement,
             tests,
+            # As EvalPlus writes it, so that all versions of a task have one title.
             title=f"Mbpp/{row.name('task_id').rpartition('/')[2]}",
             starter_code=head_of(code, entry),
             time_limit_seconds=seconds,
             memory_limit_mib=mebibytes,
+            # The data set has line ends of Windows.
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 

@@ -277,6 +277,7 @@ def _read_flags(flags: Sequence[str]) -> Checker:
     together with a tolerance, nor if case is ignored.
     """
     is_case_sensitive = "case_sensitive" in flags
+    # The value of a flag is the word behind it.
     values = dict(itertools.pairwise(flags))
     both = values.get("float_tolerance")
     absolute = _read_tolerance(both or values.get("float_absolute_tolerance"))

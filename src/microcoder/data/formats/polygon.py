@@ -114,6 +114,7 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
         if not isinstance(text, str) or not text.strip():
             continue
         if heading:
+            # Its parts are in TeX, so their headings are too.
             sections.append(f"\\section*{{{heading}}}")
         sections.append(text.strip())
     return "\n\n".join(sections), str(properties.get("name") or "")

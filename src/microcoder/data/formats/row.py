@@ -164,6 +164,7 @@ class Row:
         for name in names:
             value = self.get(name)
             if is_number(value):
+                # The infinities, and what is no number, fail this as well.
                 if -_MAX_NAME < value < _MAX_NAME:
                     return repr(value)
                 if isinstance(value, int):
@@ -276,6 +277,7 @@ class Row:
                 continue
             encoded = _typed(content, bytes, shorten(path, 80), "a file")
             try:
+                # Editors may write a byte-order mark, which is no part of the text.
                 files[path] = encoded.decode("utf-8-sig")
             except UnicodeDecodeError as error:
                 if re.fullmatch(texts, path):

@@ -144,6 +144,7 @@ def _unfold(text: str) -> Any:
     Any other text is returned unchanged.
     """
     for _ in range(_MOST_FOLDS):
+        # Anything else stays a text, as an input such as `5` must.
         if not text.lstrip().startswith(("{", "[", '"{', '"[')):
             break
         try:
@@ -329,6 +330,7 @@ def _call_tests(
     inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str
 ) -> DecodedTests:
     """Return the tests of calls, from arguments and expected values, or from their texts."""
+    # All or none: among other values, a text is a value itself.
     are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
     is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
     tests = []

@@ -34,6 +34,7 @@ class Layout:
             return with_counts
         lines: list[str] = []
         if self.is_repeated:
+            # The values are those of a single case.
             lines.append("1")
         num_left_on_line = 0
         for item, value in zip(

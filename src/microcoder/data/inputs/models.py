@@ -403,6 +403,7 @@ def _bound_items(
     for by_position in numbers:
         items += by_position[position]
     least = min(items, default=-1)
+    # Nodes are never negative, so these numbers name none.
     if least < 0:
         return
     # Nodes are counted from 1 or from 0.

@@ -57,6 +57,7 @@ class Part:
 def write_part(path: Path, rows: Iterable[Row]) -> None:
     """Write a part by an atomic rename, one row group at a time, so that few rows are in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # By such a name a later build finds and removes it, if this one is killed.
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     records = map(_record, rows)
     try:

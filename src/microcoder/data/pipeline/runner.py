@@ -139,6 +139,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
 
     def make(shard_input: Any) -> Iterator[Row]:
         """Yield the rows of the step's work; DataError if some were lost, added or reordered."""
+        # The first step reads raw rows, which have no ids to compare yet.
         if not isinstance(shard_input, Path):
             yield from map(step.keep, work(shard_input))
             return
@@ -247,4 +248,5 @@ def _cores_of_a_task(step: Step, workers: int | None) -> int:
     least = min(nodes.values())
     if step.runs == "alone":
         return least
+    # So many cores a task that `workers` of them fill the smallest node.
     return max(1, least // min(least, workers or least))

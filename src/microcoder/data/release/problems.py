@@ -215,6 +215,7 @@ def _is_test_of_mbpp(candidate: Candidate | Rejection) -> bool:
     if not isinstance(candidate, Candidate) or candidate.dataset != "mbpp":
         return False
     task = candidate.title.rpartition("/")[2]
+    # A task without a number may be one of the test.
     return not task.isdecimal() or int(task) in MBPP_TEST
 
 

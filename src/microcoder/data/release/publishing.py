@@ -164,6 +164,7 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
         with TemporaryDirectory() as folder:
             num_problems, num_left_out = copy_published(corpus, Path(folder))
             address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
+            # An earlier upload may have had files that this corpus lacks.
             hub.upload_folder(
                 folder_path=folder, repo_id=repo, repo_type="dataset", delete_patterns=["*.parquet"]
             )

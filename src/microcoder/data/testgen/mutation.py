@@ -178,6 +178,7 @@ def open_bounds(
         for number in validators.ask(texts, flags):
             open_places.discard(probes[number].place)
     known = [values for _, values in schema.known]
+    # Validators decide here, so that lists may repeat an item.
     model = learn(known, may_repeat=True, open_places=open_places)
     return replace(schema, model=model, constants=_find_constants(candidate))
 
@@ -241,6 +242,7 @@ def mutate_known(
     must_differ = _ALL_DIFFER.search(candidate.statement) is not None
     seen = {known.text.strip() for known in schema.known}
     made: list[MadeInput] = []
+    # More attempts than inputs, since many fail or were made before.
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
         # A seed that depends on these alone: a rebuild must make the same inputs.

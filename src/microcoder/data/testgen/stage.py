@@ -217,6 +217,7 @@ class _InputSearch:
         if not self._settings.keep_unchecked:
             self._dropped["no validator for inputs"] += 1
             return False
+        # The same program twice confirms nothing.
         if len({program.code for program in self._answering.references}) < 2:
             self._dropped["no validator and only one reference"] += 1
             return False

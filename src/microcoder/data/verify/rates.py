@@ -89,6 +89,7 @@ def combine_counts(counts: Sequence[Mapping[str, Counts]]) -> dict[str, Rate | N
     """
     rates = {}
     for name in _COUNTED:
+        # Problems without such programs say nothing about the rate, so they are not drawn.
         with_programs = [by_name[name] for by_name in counts if by_name[name][1]]
         rates[name] = rate_with_interval(with_programs)
     return rates
@@ -189,6 +190,7 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
     fold = str if candidate.checker.case_sensitive else str.casefold
     answers = Counter(fold(test.output.strip()) for test in candidate.tests)
     coin_chance = 0.0
+    # Of one answer a guess is always right, and one to any power stays one.
     if len(answers) <= 2:
         coin_chance = float(len(answers)) ** -count_hidden(candidate)
     constant_share = max(answers.values()) / answers.total()
