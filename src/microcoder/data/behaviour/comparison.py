@@ -142,6 +142,7 @@ def find_behaviour(
     trials = _try_cases(trials, judge, runs_other=False)
     trials = _try_varied(trials, judge)
     hits = [trial.to_hit() for trial in trials if trial.is_convincing]
+    # By id among equals, for one order in every run.
     hits.sort(key=lambda hit: (-hit.score, hit.problem_id))
     # Several forms of a benchmark's problem may agree: the strongest hit stands for it.
     strongest: dict[str, Hit] = {}
@@ -435,6 +436,7 @@ def _try_varied(
         own = trial.pair.own
         other = trial.pair.other
         inputs = _vary_inputs(trial)
+        # The same values, each time as that program reads them.
         own_inputs = tuple(map(own.layout.render, inputs))
         other_inputs = tuple(map(trial.pair.render, inputs))
         runs.append(

@@ -133,6 +133,7 @@ def run(
     except (Exception, SystemExit, Late, MemoryError) as error:
         return ["none", type(error).__name__]
     finally:
+        # Off, or they would strike in our own code between two inputs.
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdin, sys.stdout, sys.stderr = kept

@@ -69,6 +69,7 @@ def plain_formulae(text: str) -> str:
     bold = r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])"
     text = re.sub(bold, r"\1", text).replace("**", "^")
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
+    # From the first space of a run on: anywhere else, a long run would cost its square.
     text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
     return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")

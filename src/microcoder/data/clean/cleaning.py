@@ -25,6 +25,7 @@ _IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Spaces of other widths."""
+# From the first space of a run on: anywhere else, a long run would cost its square.
 _SPACES_AT_END = re.compile(r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)")
 _MAX_ROUNDS = 12
 """Rounds of cleaning; a text that still changes then is taken as it is."""

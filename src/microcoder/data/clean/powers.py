@@ -127,6 +127,7 @@ def _restore_powers_of_two(text: str, why: list[str]) -> str:
 
 def _ends_a_range(text: str, match: re.Match[str]) -> bool:
     """Whether a number is the end of a range, by the words around it."""
+    # Not below zero, where a slice would count from the end.
     before = text[max(0, match.start() - _WINDOW) : match.start()]
     after = text[match.end() : match.end() + _WINDOW]
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None

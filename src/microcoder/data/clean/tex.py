@@ -116,6 +116,7 @@ def find_pandoc() -> str:
     package = find_spec("pypandoc")
     if package is not None and package.origin:
         own = Path(package.origin).with_name("files") / "pandoc"
+        # A package of this name also comes without the program.
         if own.exists():
             return str(own)
     on_path = shutil.which("pandoc")
@@ -183,6 +184,7 @@ def _spell_bars(cell: re.Match[str]) -> str:
     """Return a cell of a table with the bars of its formulae spelled: a bar would end the cell."""
 
     def spell(formula: re.Match[str]) -> str:
+        # The escaped bar first, since it has a plain one inside.
         return formula[0].replace("\\|", "\\Vert ").replace("|", "\\vert ")
 
     return _MATH.sub(spell, cell[0])

@@ -91,6 +91,7 @@ def plan_build(
     Raises:
         DataError: there are no rows, or the output folder holds something else than a build.
     """
+    # Before anything is unpacked, which may take long.
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     _check_output(config)

@@ -204,6 +204,7 @@ def open_compare(
         return candidate
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        # Each thread waits for its programs, of which as many run at once as there are workers.
         return _map("filter", compare, candidates, at_once=judge.workers)
 
     return work

@@ -268,6 +268,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     if not index.ids:
         return []
     hits = []
+    # Sorted, since a set of texts has another order in each process.
     for key in sorted(source_keys(candidate)):
         if key in index.by_source:
             hits.append(

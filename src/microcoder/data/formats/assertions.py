@@ -432,6 +432,7 @@ class _Reader:
             else:
                 raise NotACall(f"no named arguments: {_show(keyword.value)}")
         arguments = arrange(self._parameters, positional, named)
+        # The kinds likewise, so that each stays with its argument.
         return arguments, tuple(arrange(self._parameters, kinds, named_kinds))
 
 
@@ -547,4 +548,5 @@ def _show(node: ast.AST) -> str:
     try:
         return shorten(ast.unparse(node), 60)
     except (RecursionError, ValueError, MemoryError):
+        # A message must not fail on what it is about.
         return type(node).__name__

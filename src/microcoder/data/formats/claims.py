@@ -166,6 +166,7 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
     check = _find_check(tree)
     if check is None:
         raise NotACall("it defines no check(candidate)")
+    # What stands around it, such as imports and helpers, prepares its assertions.
     around = [node for node in tree.body if node is not check]
     tests = _claim([*around, *check.body], (_CANDIDATE, entry), entry, preamble)
     if tests:
@@ -189,6 +190,7 @@ def _claim(
     claims = read_claims(statements, called=called, entry=entry) or []
     before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
     whole_prelude = "\n".join([prelude, *before])
+    # A claim without a call is about no answer.
     return [claims_test([claim], prelude=whole_prelude) for claim in claims if claim.calls]
 
 

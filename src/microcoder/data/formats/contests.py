@@ -80,6 +80,7 @@ def read_code_contests(row: Row) -> Candidate:
     index = row.optional("cf_index")
     url = ""
     if contest and index:
+        # Numbers are read as floats, but an address has no decimals.
         url = f"https://codeforces.com/contest/{contest:.0f}/problem/{index}"
     notes: list[Note] = []
     natural_language = ""

@@ -214,6 +214,7 @@ def read_mbpp(row: Row) -> Candidate:
     read = row.optional if row.is_judged else row.text
     code = read("code", "canonical_solution")
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
+    # MBPP+ has all of its assertions in one text.
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
     seconds = MBPP_SECONDS if row.is_judged else None

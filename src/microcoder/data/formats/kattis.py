@@ -249,6 +249,7 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     package.note_checker(sources[0], missing)
     return Checker(
         type="program",
+        # `Checker` refuses an empty text, which a blank one stands for.
         code=code or " ",
         language=language_of(sources[0]),
         protocol="kattis",

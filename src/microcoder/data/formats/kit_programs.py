@@ -143,6 +143,7 @@ class KitReading:
             path: a file or a folder.
             beside: paths of further modules that it may import.
         """
+        # Many recipes call one generator, which is read once.
         if name not in self.generators:
             program = self._read(name, path, "generator", beside)
             if program is not None:

@@ -58,6 +58,7 @@ class GeneratorScript:
             try:
                 words = shlex.split(command, comments=True)
             except ValueError:
+                # A quotation without an end is no command that can be followed.
                 continue
             if words:
                 self._run(words[0], words[1:])

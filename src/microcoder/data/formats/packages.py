@@ -218,6 +218,7 @@ class Package:
         if _INCLUDES_TESTLIB.search(code):
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
+        # `Checker` refuses an empty text, which a blank one stands for.
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:

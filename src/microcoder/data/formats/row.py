@@ -196,6 +196,7 @@ class Row:
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return an object, also one written as JSON or a Python literal; empty if missing."""
+        # Decoded once, since several fields may be inside one long text.
         if name not in self._objects:
             value = self.decoded(name)
             if value is None:

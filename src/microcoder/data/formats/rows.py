@@ -417,6 +417,7 @@ def _name(values: Mapping[str, Any]) -> str:
 
 def _digest(values: Mapping[str, Any]) -> str:
     """Return an id for a row that has none: 16 digits of a hash over its fields."""
+    # By name alone, since values of several types have no order among each other.
     pairs = sorted(values.items(), key=lambda pair: pair[0])
     try:
         content = repr(pairs)

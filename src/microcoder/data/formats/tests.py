@@ -454,6 +454,7 @@ def _depth_of(annotation: ast.expr) -> int | None:
             deepest = _deepest(items) or 0
             if name.lower() in _LISTS:
                 return 1 + deepest
+            # These stand around a type, and are no list themselves.
             return deepest if name in ("Optional", "Union") else 0
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _deepest([left, right])

@@ -344,6 +344,7 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
     """
     positions = _common_positions(numbers)
     sizes = [name for name in positions if not name.endswith("[]")]
+    # Both ways round, since a bound holds from one side only.
     for left, right in itertools.permutations(sizes, 2):
         relation = _relate_sizes(left, right, numbers)
         if relation is not None:

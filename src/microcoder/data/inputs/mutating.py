@@ -281,6 +281,7 @@ def mutate(
     """
     source = Random(seed)
     for _ in range(_ATTEMPTS):
+        # A copy all the way down, since mutations change values in place.
         values = deepcopy(list(parent))
         for _ in range(source.randint(1, _MOST_CHANGES)):
             # Without constants nothing is drawn for them.

@@ -120,6 +120,7 @@ def _count(
 def _is_sound_without(item: Evidence, left_out: Trial | None) -> bool:
     """Whether a problem would be kept by a verifier that does not know one program."""
     others = tuple(trial for trial in item.trials if trial is not left_out)
+    # Without another reference nothing could be decided.
     if all(trial.role != "accepted" for trial in others):
         return False
     return find_fault(item.model_copy(update={"trials": others})) is None
