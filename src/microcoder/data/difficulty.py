@@ -207,6 +207,7 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
         name, _, text = entry.rpartition("=")
         if name != model:
             continue
+        # A published rate says nothing of its attempts.
         passed, _, attempts = text.partition("/")
         try:
             rate = float(passed) / int(attempts or 1)

@@ -273,6 +273,7 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the paths of the files that a shard is read from, in order."""
     folders = source.format.folders
     if folders is None:
+        # A shard may have several parts of one file.
         return sorted({source.path / part.file for part in shard})
     files = []
     for part in shard:

@@ -89,6 +89,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
     for pattern, reason in _SURE:
         text = _substitute(pattern, _lift, text, why, reason)
     text = _substitute(_TOLERANCE, _lift_tolerance, text, why, "a tolerance")
+    # After the sure ones, which move what stands behind them.
     ends = {match.start() for match in _LOST.finditer(text) if _ends_a_range(text, match)}
     # Where some powers were lost for sure and none was kept, all were.
     has_evidence = has_lost_all or (why and not had_powers)

@@ -116,6 +116,7 @@ def _measure_rarity(tasks: Sequence[str]) -> dict[str, float]:
         num_tasks.update(set(words(task)))
     rarity = {}
     for word, count in num_tasks.items():
+        # One more, so that a word of every task still weighs something.
         rarity[word] = math.log((1 + len(tasks)) / count)
     return rarity
 

@@ -311,6 +311,7 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
         """
+        # A harness runs Python alone.
         harness = self.harness if language == "python" else None
         if tests is None:
             tests = self.tests

@@ -130,6 +130,7 @@ def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id == entry:
+            # An argument that is no literal shows no type.
             with suppress(ValueError, TypeError, SyntaxError):
                 shapes.append([ast.literal_eval(argument) for argument in node.args])
     return shapes

@@ -186,6 +186,7 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
 
 def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
     """Yield group, path of the input and path of the answer of each test."""
+    # Also files that are no text: a test of these makes the package malformed, not smaller.
     for path in package.paths:
         if path.startswith("data/") and path.endswith(".in"):
             group = posixpath.dirname(path).removeprefix("data").strip("/")

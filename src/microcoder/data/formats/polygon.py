@@ -187,6 +187,7 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
     path_of: dict[str, str] = {}
     for executable in root.iterfind("files/executables/executable"):
         path = _source_of(executable)
+        # Commands name a generator without its suffix.
         path_of[PurePosixPath(path).stem] = path
     for test in _main_testset(root).iterfind("tests/test"):
         name, arguments = _split_command(test.get("cmd") or "")

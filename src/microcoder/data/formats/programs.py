@@ -128,6 +128,7 @@ def head_of(code: str, fn_name: str) -> str | None:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == fn_name:
             return _write_head(node)
+        # Sites such as LeetCode ask for a method of a class.
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef) and inner.name == fn_name:

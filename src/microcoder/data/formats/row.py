@@ -303,6 +303,7 @@ class Row:
         Empty if it is missing or not a date.
         """
         value = self.get(name)
+        # Of a time as of a date, the first ten letters are the day.
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
         if is_number(value):

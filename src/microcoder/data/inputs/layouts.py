@@ -191,6 +191,7 @@ def read_texts(
             text.
     """
     tokens_by_input = list(map(_split_into_tokens, inputs))
+    # An input without lines shows no layout.
     if not tokens_by_input or not all(tokens_by_input):
         return []
     readings: list[Read] = []
@@ -249,6 +250,7 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
             columns.append(_integers_as_texts(column))
         else:
             columns.append(column)
+    # For want of columns, turning them back would lose the rows.
     if not columns:
         return tuple(rows)
     return tuple(zip(*columns, strict=True))

@@ -175,6 +175,7 @@ def read_published(
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
     """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
+    # Names of the user's own readers have a colon, names of formats have none.
     is_reader = ":" in name
     if not is_reader and (name not in FORMATS or FORMATS[name].folders):
         usable = ", ".join(_list_usable())

@@ -102,6 +102,7 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     for path in sorted(corpus.glob("rejected-*.parquet")):
         pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
     shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
+    # Of what is published alone, since problems without a licence are left out.
     licence = find_licence(licences)
     _copy_card(corpus, target, licence=licence, num_left_out=num_left_out)
     record = read_json(corpus / CROISSANT, what="metadata")
