@@ -406,7 +406,7 @@ def process_row(
     try:
         return work(candidate)
     except MicroCoderError:
-        # It speaks of the machine or of the settings, not of this row.
+        # It says what the user can mend, so it must not end as a rejected row.
         raise
     except Exception as error:
         if is_disk_full(error):

@@ -183,6 +183,7 @@ def read_humaneval(row: Row) -> Candidate:
             return DecodedTests()
         return asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
 
+    # To judge answers, assertions decide as published; a corpus takes those that are calls.
     if not row.is_judged:
         return complete(build, decode)
     preamble = _complete_prompt(prompt)

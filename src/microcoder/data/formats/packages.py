@@ -197,7 +197,7 @@ class Package:
                     is_foreign = language.lower() not in _ENGLISH
                     candidates.append((is_foreign, path))
             if candidates:
-                # By path among equals: the files of a folder are listed in no sure order.
+                # By path among equals, whatever order the files come in.
                 return min(candidates)[1]
         raise Malformed(
             "no_statement", "no statement as TeX, Markdown or HTML in UTF-8; a PDF is not read"

@@ -179,7 +179,7 @@ class _ItemFinder:
         for num_less in (0, 1):
             heights = [num + num_less for num in nums_left]
             for scalar in reversed(self._scalars):
-                # A number that is the same in all inputs would fit by chance.
+                # A number that is the same in all inputs may fit by chance.
                 if len(set(scalar.numbers)) > 1 and scalar.numbers == heights:
                     return _Height(scalar.item, num_less)
         return None

@@ -70,6 +70,7 @@ def explain_rows(path: Path) -> str:
         row = next(read_rows(path), None)
     except (DataError, OSError):
         return ""
+    # A broken problem of ours is none of these: the error about it says more.
     if row is None or find_record(row.values) is not None:
         return ""
     row_format = recognise(row.values, FORMATS.values())

@@ -63,7 +63,7 @@ def generate(
     answering.references = passing_references(answering)
     if not answering.references:
         return _without_tests(candidate, "no accepted program passes the known tests")
-    # It has tests enough, so it came here for want of large ones.
+    # A problem with tests enough came here for want of large ones.
     only_large = has_tests
     inputs = _InputSearch(
         answering,
