@@ -185,6 +185,7 @@ class Endpoint:
     ) -> Asked | None:
         """Return the first reply, of these seeds in turn, that parses as `kind`; else None."""
         for seed in seeds:
+            # Another seed may give a reply that fits.
             with suppress(BadReply):
                 return self.ask(text, kind, seed=seed, temperature=temperature)
         return None

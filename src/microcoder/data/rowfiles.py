@@ -128,6 +128,7 @@ def _unpack(archive: Path, folder: Path) -> int:
         if number > MOST_MEMBERS:
             raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
         target = folder / path
+        # It may lead out of the folder.
         if kind == "link":
             num_links += 1
             continue
@@ -363,6 +364,7 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
                     detail = f"a line of more than {MAX_ROW_BYTES >> 20} MiB"
                     yield number, offset, b"", ("unreadable_file", detail)
                     return
+                # Blank lines are no rows, but count among the lines that messages name.
                 if line.strip():
                     yield number, offset, line, None
                 offset += len(line)
@@ -381,6 +383,7 @@ def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
         if fault:
             yield RawRow(place, None, line, fault)
             continue
+        # The mark stands at the beginning of a file alone.
         if number == 1:
             line = line.removeprefix(_BOM)
         yield _parse(place, line)
@@ -536,6 +539,7 @@ def _make_row(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
         found = next(read_part(path.parent, place), None)
         if found is not None:
             again = _make_row(found, path, place, what)
+            # By now another row may stand there.
             if again.digest == digest:
                 return again.values
         raise DataError(f"{where} has changed since it was first read; start again")

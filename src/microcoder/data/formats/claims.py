@@ -171,6 +171,7 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
     tests = _claim([*around, *check.body], (_CANDIDATE, entry), entry, preamble)
     if tests:
         return tests
+    # Nothing could be cut, so the whole test runs twice, as the module's docstring says.
     asked = {"replay": source, "entry": entry}
     expected = {"replay": source, "prelude": preamble}
     return [TestCase(input=json.dumps(asked), output=json.dumps(expected))]

@@ -66,6 +66,8 @@ class Runner:
             yield from run_on_nodes(step, inputs, paths, self.workers)
             return
         num_workers = self.workers or count_processors()
+        # Nothing to share: such a step spreads over the cores itself, or there is one shard, or one
+        # worker.
         if step.runs == "alone" or num_workers == 1 or len(inputs) == 1:
             # The step may need the memory of the others.
             self.close()

@@ -94,6 +94,7 @@ def _infer_from_calls(
     for test in tests:
         lines = [line for line in test.input.split("\n") if line.strip()]
         known.append(KnownInput(test.input, tuple(map(parse_json, lines))))
+    # A model is learnt place by place, so all inputs need the same places.
     if len({len(values) for _, values in known}) > 1:
         return "another number of arguments in some inputs"
     model = learn([values for _, values in known], may_repeat=is_validated)
@@ -247,6 +248,7 @@ def mutate_known(
         kind = f"mutated/{name}"
         # A seed that depends on these alone: a rebuild must make the same inputs.
         seed = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
+        # By the seed as well, so that a rebuild takes the same one.
         parent = schema.known[seed % len(schema.known)]
         values = mutate(
             schema.model,

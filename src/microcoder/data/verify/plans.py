@@ -227,6 +227,7 @@ def _programs_of(candidate: Candidate) -> list[PlannedProgram]:
             program = Program(solution.code, language)
             programs.append(PlannedProgram(f"{number}", role, program))
     answers_language = candidate.programming_language
+    # In one language the source's order stays, so that a rebuild runs the same ones.
     programs.sort(key=lambda program: program.language != answers_language)
     return programs
 
