@@ -118,6 +118,7 @@ class Endpoint:
         import httpx
 
         try:
+            # Told at once: a request would raise what no retry catches.
             httpx.URL(self._url)
         except httpx.InvalidURL as fault:
             raise ConfigError(
@@ -138,6 +139,7 @@ class Endpoint:
     def close(self) -> None:
         """Close the connections; a request that waits for its next attempt raises ConfigError."""
         self._closed.set()
+        # Only where it was opened: to ask for it would open it.
         if "_http" in self.__dict__:
             self._http.close()
 
@@ -183,6 +185,7 @@ class Endpoint:
     ) -> Asked | None:
         """Return the first reply, of these seeds in turn, that parses as `kind`; else None."""
         for seed in seeds:
+            # Another seed may give a reply that fits.
             with suppress(BadReply):
                 return self.ask(text, kind, seed=seed, temperature=temperature)
         return None
@@ -220,6 +223,7 @@ class Endpoint:
                 },
             }
         )
+        # Before it is read: a reply that does not fit is not asked for again under its seed.
         if path:
             _store(path, {"model": settings.model, "reply": completion.text})
         return _read_object(completion.text, kind)
@@ -294,6 +298,7 @@ def _store(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _shorten(text: str) -> str:
+    # Cut before it is split, since an answer may be a whole page.
     return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
 
 

@@ -103,6 +103,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
     answers: list[dict[str, int]] = []
     for time in range(TIMES):
         # Asked again under other seeds where it does not follow the schema.
+        # No two scores share a seed: one reply would count twice.
         seeds = range(time, TIMES * _ATTEMPTS, TIMES)
         scores = model.ask_again(
             f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE
@@ -116,6 +117,7 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         mean = sum(answer[name] for answer in answers) / TIMES
         score += weight * mean
         shown.append(f"{name} {mean:.2f}")
+    # Scores of another prompt are no measure of the same thing, so it is named with the model.
     prompt_digest = hashlib.sha256(_PROMPT.encode()).hexdigest()[:_DIGEST_CHARACTERS]
     predictor = f"{model.settings.model} {prompt_digest}"
     detail = f"{predictor}: {', '.join(shown)}"
@@ -205,11 +207,13 @@ def with_pass_rate(candidate: Candidate, model: str, measured_on: str) -> Candid
         name, _, text = entry.rpartition("=")
         if name != model:
             continue
+        # A published rate says nothing of its attempts.
         passed, _, attempts = text.partition("/")
         try:
             rate = float(passed) / int(attempts or 1)
             num_attempts = int(attempts or 0)
         except (ValueError, ZeroDivisionError):
+            # Not a number fails every comparison, so it is refused below like a rate out of range.
             rate = math.nan
             num_attempts = 0
         if not 0 <= rate <= 1:
@@ -250,6 +254,7 @@ def select(
     # That many easy ones beside the others are their share of both; the last term is for rounding.
     ratio = settings.easy_share / (1 - settings.easy_share)
     num_allowed = math.floor(ratio * (len(known) - len(easy)) + 1e-9)
+    # A digest of the id decides among equals: by the ids themselves, one source would go first.
     hardest_first = sorted(easy, key=lambda name: (-easy[name], _digest(name)))
     for name in hardest_first[num_allowed:]:
         rejected[name] = ("too_easy", f"{settings.by} {easy[name]:.3g}")

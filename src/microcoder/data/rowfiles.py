@@ -128,6 +128,7 @@ def _unpack(archive: Path, folder: Path) -> int:
         if number > MOST_MEMBERS:
             raise tarfile.TarError(f"it has more than {MOST_MEMBERS:,} members; unpack it by hand")
         target = folder / path
+        # It may lead out of the folder.
         if kind == "link":
             num_links += 1
             continue
@@ -171,6 +172,7 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
         if archive.suffix.lower() == ".zst":
             pyarrow = _import_pyarrow(archive)
             packed = opened.enter_context(pyarrow.input_stream(str(archive), compression="zstd"))
+            # As a stream, since there is no seeking in what is unpacked on the way.
             content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
             content = opened.enter_context(tarfile.open(archive, tarinfo=_Header))
@@ -302,6 +304,7 @@ def _list_parquet(
         # Damaged: one row, which `read_part` gives a fault.
         num_rows = 1
         num_bytes = 0
+    # Rounded up, so that no row counts as empty.
     row_bytes = -(-num_bytes // max(1, num_rows))
     rows_per_part = max_rows
     if max_bytes is not None:
@@ -354,12 +357,14 @@ def _scan(path: Path, part: FilePart) -> Iterator[tuple[int, int, bytes, Fault |
         with _open(path) as file:
             if offset:
                 file.seek(offset)
+            # A byte more than is allowed, by which a longer line is known.
             while line := file.readline(MAX_ROW_BYTES + 1):
                 number += 1
                 if len(line) > MAX_ROW_BYTES:
                     detail = f"a line of more than {MAX_ROW_BYTES >> 20} MiB"
                     yield number, offset, b"", ("unreadable_file", detail)
                     return
+                # Blank lines are no rows, but count among the lines that messages name.
                 if line.strip():
                     yield number, offset, line, None
                 offset += len(line)
@@ -378,6 +383,7 @@ def _read_lines(root: Path, part: FilePart) -> Iterator[RawRow]:
         if fault:
             yield RawRow(place, None, line, fault)
             continue
+        # The mark stands at the beginning of a file alone.
         if number == 1:
             line = line.removeprefix(_BOM)
         yield _parse(place, line)
@@ -448,6 +454,7 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
                 skip = max(0, skip - batch.num_rows)
     except (OSError, pyarrow.ArrowException) as error:
         detail = shorten(" ".join(str(error).split()), 200)
+        # A fault for each row that is left: a part has as many as were announced.
         for missing in range(number + 1, part.first + part.num_rows + 1):
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", detail))
 
@@ -532,6 +539,7 @@ def _make_row(row: RawRow, path: Path, place: FilePart, what: str) -> FileRow:
         found = next(read_part(path.parent, place), None)
         if found is not None:
             again = _make_row(found, path, place, what)
+            # By now another row may stand there.
             if again.digest == digest:
                 return again.values
         raise DataError(f"{where} has changed since it was first read; start again")
@@ -570,6 +578,7 @@ def placed(where: str, hint: str = "is this the file as published?") -> Iterator
             what = f"{error.detail} is missing"
         raise DataError(f"{where}: {what}; {hint}") from None
     except DataError as error:
+        # It was placed already, by a block inside this one.
         if str(error).startswith(where):
             raise
         raise DataError(f"{where}: {error}") from None

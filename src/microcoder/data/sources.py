@@ -215,6 +215,7 @@ def open_source(
         files = find_part(folder, wanted, where=f"{path}: the repository", hint=_USE)
         licence = licence or LICENCES.get(wanted.repository, "")
         return Source(folder, format, name, files, folder.name, licence)
+    # Not resolved: rows are named by the path that was given, also where it is a link.
     root = Path(os.path.abspath(path))
     if not root.exists():
         raise DataError(f"source {path} does not exist; check the path")
@@ -247,6 +248,7 @@ def list_shards(
     for part in _list_parts(source, rows_per_shard, bytes_per_shard):
         num_rows += part.num_rows
         num_bytes += part.num_bytes
+        # A part is not cut here, so one that is too large is a shard alone.
         if parts and (num_rows > rows_per_shard or num_bytes > most_bytes):
             shards.append(tuple(parts))
             parts = []
@@ -271,6 +273,7 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
     """Return the paths of the files that a shard is read from, in order."""
     folders = source.format.folders
     if folders is None:
+        # A shard may have several parts of one file.
         return sorted({source.path / part.file for part in shard})
     files = []
     for part in shard:
@@ -346,6 +349,7 @@ def _read_folder(root: Path, place: str, folders: Folders) -> RawRow:
     size = 0
     try:
         for name in _list_taken(folder, folders):
+            # Before it is read, since a folder may hold more than memory.
             size += (folder / name).stat().st_size
             if size > MAX_FOLDER_BYTES:
                 detail = f"more than {MAX_FOLDER_BYTES >> 20} MiB of files"
@@ -366,6 +370,7 @@ def _is_taken(name: str, patterns: Iterable[str]) -> bool:
         if pattern.endswith("/**"):
             if name.startswith(pattern.removesuffix("**")):
                 return True
+        # A star of `fnmatch` goes over slashes, so the depths are compared, too.
         elif name.count("/") == pattern.count("/") and fnmatch.fnmatchcase(name, pattern):
             return True
     return False
@@ -403,6 +408,7 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
             fault = (error.reason, error.detail)
             candidate = error.candidate
         except ConfigError as error:
+            # What is wrong with a reader of the user's own is no bug of ours.
             fault = ("reader_fault", str(error))
         except Exception as error:  # One row in a million must not end a run.
             fault = ("adapter_fault", f"{type(error).__name__}: {error}")

@@ -23,8 +23,10 @@ from microcoder.data.inputs.layouts import Values
 from microcoder.data.inputs.mutating import vary
 from microcoder.judge import Judge
 
+# Cheap first: only pairs that agree on these are run on all inputs.
 _FEW = 3
 """Number of inputs on which a pair of forms is tried first."""
+# Orders grow with the factorial of the number of values.
 _MOST_ORDERS = 6
 """Orders of the values in which a pair of forms is tried."""
 _MOST_CLOSE = 24
@@ -134,12 +136,15 @@ def find_behaviour(
     pairs = _find_pairs(candidate, index)
     if not pairs:
         return []
+    # From cheap to dear: each phase runs only what the one before has left.
     trials = _try_few_inputs(pairs, judge)
     trials = _try_cases(trials, judge, runs_other=True)
     trials = _try_cases(trials, judge, runs_other=False)
     trials = _try_varied(trials, judge)
     hits = [trial.to_hit() for trial in trials if trial.is_convincing]
+    # By id among equals, for one order in every run.
     hits.sort(key=lambda hit: (-hit.score, hit.problem_id))
+    # Several forms of a benchmark's problem may agree: the strongest hit stands for it.
     strongest: dict[str, Hit] = {}
     for hit in hits:
         strongest.setdefault(hit.problem_id, hit)
@@ -177,6 +182,8 @@ class _Trial:
 
     def add(self, agreement: Agreement, detail: str) -> None:
         """Add one comparison's agreement to the evidence; `detail` says it in words."""
+        """Add the agreement of one phase to the evidence."""
+        # Bits are logarithms: adding them multiplies the chances.
         self.bits += agreement.bits
         self.num_agreed += sum(agreement.agreed)
         self.details += (detail,)
@@ -201,10 +208,12 @@ def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
     for own in find_forms(candidate)[:_MOST_FORMS]:
         # A dict, as a set that keeps its order.
         numbers: dict[int, None] = {}
+        # Sorted, since a set of texts has another order in each process.
         for key in sorted(_keys(own.kinds)):
             numbers.update(dict.fromkeys(index.by_kinds.get(key, ())))
         for number in numbers:
             other = index.forms[number]
+            # Without any program there is nothing to run.
             if other.program or own.program:
                 pairs += _pair_up(own, other)
     return pairs
@@ -268,9 +277,11 @@ def _try_few_inputs(
         runs = _run_on_cases(some, judge, runs_other=runs_other, most=_FEW)
         for pair, run in zip(some, runs, strict=True):
             agreement = _agree(run, runs_other=runs_other)
+            # On so few inputs, a single difference is too large a share to forgive.
             if agreement.share < 1:
                 continue
             close.append(_Close(pair, agreement.bits))
+            # Only plain agreement with benchmark programs tells how often unrelated ones agree.
             if runs_other and agreement.how == "same":
                 agreeing.add((repr(pair.own.layout), pair.other.id))
     chance = _estimate_chance(pairs, {problem_id for _, problem_id in agreeing})
@@ -294,6 +305,7 @@ def _estimate_chance(
     agreeing: set[str],
 ) -> float:
     """Return the share of unrelated benchmark programs that agree on a few inputs; 0 if unknown."""
+    # Counted by problem: one with several forms has still one program.
     programs = {pair.other.id for pair in pairs if pair.other.program}
     if len(programs) < _ENOUGH_PROGRAMS:
         return 0.0
@@ -333,6 +345,7 @@ def _run_on_cases(
         if seen.other.program:
             inputs = [seen.render(case.values) for case in cases]
         cases_by_pair.append(cases)
+        # Also without inputs, so that each pair keeps its run.
         runs.append(
             ProgramRun(
                 seen.other.program,
@@ -384,9 +397,11 @@ def _try_cases(
     pairs = [trial.pair for trial in trials]
     runs = _run_on_cases(pairs, judge, runs_other=runs_other)
     for trial, run in zip(trials, runs, strict=True):
+        # For want of a program nothing was run, which says nothing against the pair.
         if not run.outputs:
             left.append(trial)
             continue
+        # It was estimated with the benchmark's programs, and says nothing about the problem's own.
         chance = trial.chance if runs_other else 0.0
         agreement = _agree(
             run,
@@ -422,6 +437,7 @@ def _try_varied(
         own = trial.pair.own
         other = trial.pair.other
         inputs = _vary_inputs(trial)
+        # The same values, each time as that program reads them.
         own_inputs = tuple(map(own.layout.render, inputs))
         other_inputs = tuple(map(trial.pair.render, inputs))
         runs.append(
@@ -438,6 +454,7 @@ def _try_varied(
                 other_inputs,
             )
         )
+    # All in one call, since few processes then run many programs.
     outputs = run_programs(runs, judge)
     left = []
     for trial, ours, theirs in zip(
@@ -447,9 +464,11 @@ def _try_varied(
         strict=True,
     ):
         agreement = _compare_where_both(ours, theirs, trial.how)
+        # Where one of them has no program, nothing speaks against the pair.
         if agreement is None:
             left.append(trial)
             continue
+        # Labels agree by chance so often that a higher share is asked for.
         least = _VARIED_SHARE
         if trial.has_labels:
             least = max(least, _LABELS_SHARE)
@@ -467,11 +486,13 @@ def _vary_inputs(trial: _Trial) -> list[Values]:
         return []
     pair = trial.pair
     known = [case.values for case in pair.own.cases]
+    # In the problem's own order, from which `render` starts.
     known += [pair.swapped.arrange(case.values) for case in pair.other.cases]
     num = _NUM_VARIED
     # Each input says little then.
     if trial.has_labels:
         num *= _LABELS_TIMES
+    # Seeded by both ids: the same inputs in every run.
     return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
 
 

@@ -142,6 +142,7 @@ def _has_count(layout: Layout) -> bool:
 
 def _program_of(candidate: Candidate) -> str:
     """Return the first Python program known to be right; empty where there is none."""
+    # Only Python, since `inside.py` runs programs in its own process.
     for solution in candidate.solutions:
         if solution.known == "accepted" and solution.language == "python":
             return solution.code
@@ -167,6 +168,7 @@ def _cases_of(
 def _entry_of(candidate: Candidate) -> str:
     """Return the function to call; empty for a program that reads stdin."""
     if candidate.fn_name:
+        # A method may be named with its class; `inside.py` looks into `Solution` by itself.
         return candidate.fn_name.rpartition(".")[2]
     # LiveCodeBench's published results name the function in the starter code alone.
     for name in _METHOD.findall(candidate.starter_code or ""):
@@ -251,6 +253,7 @@ def _read_arguments(text: str) -> list[Any] | None:
         # What stands before the first name is no argument.
         for part in _NAMED.split(text)[1:]:
             values.append(read_literal(part.strip().rstrip(",")))
+        # An empty list says that no name was found, not that the call has no arguments.
         return parse_json(dump_json(values)) or None
     except (ValueError, TypeError, RecursionError):
         return None

@@ -42,6 +42,7 @@ KNOWN: dict[str, Any] = {}
 """Names that the prelude defines."""
 
 
+# No Exception: a program that catches those must not catch this.
 class Late(BaseException):
     """Raised inside a program that exceeds its time on an input."""
 
@@ -54,8 +55,10 @@ def raise_late(signum: int, frame: Any) -> None:
 def main() -> None:
     """Run the programs that stdin lists on their inputs, and print a line for each input."""
     asked = json.loads(sys.stdin.read())
+    # A copy, which survives a program that closes its stdout.
     out = os.dup(1)
     sys.setrecursionlimit(20_000)
+    # It counts the time of this process alone: a busy machine must not decide.
     signal.signal(signal.SIGVTALRM, raise_late)
     # Some wait before they answer; that is not what they compute.
     time.sleep = lambda seconds: None
@@ -92,6 +95,7 @@ def run(
     `functions` keeps what `find` returned.
     """
     kept = sys.stdin, sys.stdout, sys.stderr
+    # With bytes below, since fast programs read `sys.stdin.buffer` and write to its like.
     printed = io.TextIOWrapper(
         io.BytesIO(),
         encoding="utf-8",
@@ -112,19 +116,24 @@ def run(
             output = printed.buffer.getvalue().decode("utf-8", "replace")
             return ["text", output[:MOST_CHARACTERS]]
         if not functions:
+            # Imports may take longer than an input, so they have a limit of their own.
             signal.setitimer(signal.ITIMER_VIRTUAL, DEFINED_IN)
             functions.append(find(source))
             signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
         # A copy: a function may change its arguments.
         value = functions[0](*copy.deepcopy(program_input))
+        # The program is done: the signal must not strike in what follows, which is ours.
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         shown = json.dumps(plain(value))
+        # Unlike a text, a value that was cut would be another one.
         if len(shown) > MOST_CHARACTERS:
             return ["none", "long"]
         return ["value", plain(value)]
+    # Whatever a program raises: one that fails must not end the others.
     except (Exception, SystemExit, Late, MemoryError) as error:
         return ["none", type(error).__name__]
     finally:
+        # Off, or they would strike in our own code between two inputs.
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
         signal.setitimer(signal.ITIMER_PROF, 0)
         sys.stdin, sys.stdout, sys.stderr = kept
@@ -133,6 +142,7 @@ def run(
 def run_script(source: dict[str, Any]) -> None:
     """Run a program that reads stdin; that it exits is no failure."""
     try:
+        # As a script, since many call their main function only then.
         exec(
             compile(
                 source["code"],
@@ -152,10 +162,12 @@ def find(source: dict[str, Any]) -> Any:
 
     KeyError if there is none.
     """
+    # Not as a script: only the function is wanted, not what a script does with it.
     names: dict[str, Any] = {**KNOWN, "__name__": "solution"}
     exec(compile(source["code"], "solution.py", "exec"), names)
     entry = source["entry"]
     if "Solution" in names and hasattr(names["Solution"], entry):
+        # A new object for each call, which must not see what another call has left.
         return lambda *arguments: getattr(names["Solution"](), entry)(*arguments)
     return names[entry]
 
@@ -163,10 +175,12 @@ def find(source: dict[str, Any]) -> Any:
 def plain(value: Any) -> Any:
     """Return a value as JSON types: tuples as lists, sets sorted, other objects as text."""
     if isinstance(value, dict):
+        # Keys of JSON are texts.
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     if isinstance(value, set | frozenset):
+        # Sets have no order, and values of several types have none among each other.
         return sorted((plain(item) for item in value), key=str)
     if value is None or isinstance(value, bool | int | float | str):
         return value

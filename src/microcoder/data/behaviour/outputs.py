@@ -128,6 +128,8 @@ def _normal(token: str) -> str:
     if number == int(number) and abs(number) < _LARGEST_EXACT:
         # A leading zero is a digit of a text.
         return token if _LEADING_ZERO.fullmatch(token) else str(int(number))
+    # Programs print as many digits of a fraction as they like; a large whole number is exact as
+    # written.
     return token if _WHOLE.fullmatch(token) else f"{number:.5g}"
 
 
@@ -218,6 +220,7 @@ def _chances_of(outputs: Outputs, measured: float) -> list[float]:
     chances = []
     for output in outputs:
         # What a program often gives, it may give always.
+        # Less one: an output that was given once is no habit.
         often = (counts[output] - 1) / len(outputs)
         chances.append(
             max(
@@ -275,6 +278,7 @@ def _relabel(one: Outputs, other: Outputs) -> _Matching:
             matched[output] = other_output
             taken.add(other_output)
         agreed.append(output in matched and matched[output] == other_output)
+        # The first match of two labels is an assumption, which later ones confirm.
         tells.append(not is_new)
     return _Matching("with other words", agreed, tells)
 

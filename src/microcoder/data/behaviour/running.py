@@ -97,6 +97,7 @@ def _run_all(
         batch = _next_batch(waiting)
         by_run = _run_in_process([item.run for item in batch], judge)
         num_whole = _count_whole(batch, by_run)
+        # Not strict, since `by_run` also has the runs that the process did not finish.
         for item, run_outputs in zip(
             batch[:num_whole],
             by_run,
@@ -171,6 +172,7 @@ def _run_in_process(
     outputs: list[list[RawOutput]] = [[] for _ in runs]
     for line in execution.stdout.split(b"\n"):
         try:
+            # The outputs of a run come in order, so their places are not needed.
             number, _, *output = json.loads(line)
         except ValueError:
             # The last line of a process that was ended.

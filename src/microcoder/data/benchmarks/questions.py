@@ -135,6 +135,7 @@ class Benchmark(Config):
                     raise self._name_kind(row, error) from None
                 on_broken(str(error))
                 continue
+            # Answers name their problem by its id alone.
             if question.id in questions:
                 raise DataError(
                     f"{row.where}: the id {question.id!r} was used before; each may appear once"
@@ -317,6 +318,7 @@ def is_livecodebench(path: Path) -> bool:
     if not file.name.endswith(SUFFIXES):
         return False
     try:
+        # The first row alone: a release has gigabytes.
         row = next(read_file(file, "problem file"), None)
     except DataError:
         return False
@@ -327,6 +329,7 @@ def _read_date(row: Row) -> datetime:
     """Return when the contest of a row of LiveCodeBench was."""
     text = row.text("contest_date")
     try:
+        # The dates of options have no time zone, and Python does not compare one with none.
         return datetime.fromisoformat(text).replace(tzinfo=None)
     except ValueError:
         detail = f"contest_date {text!r} is not an ISO date such as 2025-01-18T00:00:00"
@@ -350,6 +353,7 @@ class _Functions(Benchmark):
                 yield row, None
             return
         further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
+        # EvalPlus has left out tasks of MBPP: only those that both have can be asked.
         shared = []
         for row in rows:
             name = _name(row)
@@ -370,6 +374,7 @@ class _Functions(Benchmark):
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
                 problem = problem.model_copy(update=changes)
+        # Sorted, since the order of a row's keys decides nothing.
         digest = _digest(json.dumps(row.values, sort_keys=True))
         if more is not None:
             digest += _digest(json.dumps(more.values, sort_keys=True))

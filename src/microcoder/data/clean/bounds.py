@@ -62,12 +62,14 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
 
 def plain_formulae(text: str) -> str:
     """Return a text with its formulae in ASCII: `<=`, `*`, `^`, no `$`."""
+    # Not where letters follow: these commands begin as `\left` and others do.
     text = re.sub(r"\\leq?(?:slant)?(?![a-zA-Z])|≤|⩽|&le;", "<=", text)
     text = re.sub(r"\\(?:cdot|times)(?![a-zA-Z])|⋅|×|·", "*", text)
     # A bold name is a name, `10**5` a power.
     bold = r"(?<![\w*)])\*\*(?=[^\s*])([^*\n]{1,60}?)(?<=[^\s*])\*\*(?![\w*])"
     text = re.sub(bold, r"\1", text).replace("**", "^")
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
+    # From the first space of a run on: anywhere else, a long run would cost its square.
     text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
     text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
     return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")

@@ -25,6 +25,7 @@ _IMAGE_SIZE = re.compile(r"(!\[[^\]\n]{0,300}\]\([^)\n]{0,300}\))\{[^}\n]{0,100}
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff\ufff9-\ufffc]")
 _SPACES = re.compile("[\u00a0\u2000-\u200a\u202f\u205f\u3000]")
 """Spaces of other widths."""
+# From the first space of a run on: anywhere else, a long run would cost its square.
 _SPACES_AT_END = re.compile(r"(?<![ \t\f\v])[ \t\f\v]++(?=\n)")
 _MAX_ROUNDS = 12
 """Rounds of cleaning; a text that still changes then is taken as it is."""
@@ -48,6 +49,7 @@ def repair_encoding(text: str) -> str:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Lone surrogates cannot be written as UTF-8.
     text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    # Entities wait for `decode_entities`, which leaves code and problems about entities alone.
     text = ftfy.fix_text(
         text,
         unescape_html=False,
@@ -116,6 +118,7 @@ STEPS: tuple[Callable[[str], str], ...] = (
 def clean(text: str) -> Cleaned:
     """Return the text without noise, cleaned until no step changes it, at most twelve times."""
     done: list[str] = []
+    # What one step uncovers, such as a decoded sign, may be work for one before it.
     for _ in range(_MAX_ROUNDS):
         before = text
         for step in STEPS:

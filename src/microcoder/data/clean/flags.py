@@ -72,6 +72,7 @@ def _words_of(sections: Sections) -> str:
 
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     """Return the flags of examples in the statement that are not, or otherwise, among the tests."""
+    # Without tests, no example is missing among them.
     if not candidate.tests:
         return set()
     outputs: dict[str, set[str]] = {}

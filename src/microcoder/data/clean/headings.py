@@ -132,11 +132,15 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
         return Heading("example_output", "", words)
     part = _PART_OF.get(words)
     if _MARKDOWN.match(line):
+        # An example's explanation is written by `render` without `##`: with it, it is a part of its
+        # own.
         is_second = line.lstrip().startswith("## ")
         if part is None or (part == "explanation" and is_second):
             return Heading("other", "", line.strip(" \t#*:："))
     if part is None or not _can_stand_alone(line, words):
         return None
+    # Parts with `##` are the statement's own, as `render` writes them; those of an example have
+    # none.
     if in_example and part in _IN_EXAMPLE and not line.lstrip().startswith("##"):
         return Heading(_IN_EXAMPLE[part], "", words)
     return Heading(part, "", line.strip(" \t#*:：-=_"))

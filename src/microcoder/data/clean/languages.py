@@ -49,6 +49,7 @@ def identify(text: str) -> DetectedLanguage:
     # Programs are in English in every language.
     words = _CODE_LINE.sub(" ", prose(text))
     letters = [char for char in words if char.isalpha()]
+    # A few Chinese characters are enough to tell, a few Latin letters are not.
     if len(letters) < _LEAST_LETTERS and all(letter.isascii() for letter in letters):
         return DetectedLanguage("en", 0.0)
     code, probability = _identifier().classify(words)

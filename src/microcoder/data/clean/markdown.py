@@ -48,6 +48,7 @@ def prose(text: str) -> str:
     """Return the statement without code, formulae and web addresses: what readers call language."""
     kept = []
     for piece, matched in parts(text, CODE_OR_MATH):
+        # A space, so that the words on both sides stay two.
         kept.append(" " if matched else piece)
     return _ADDRESS.sub(" ", "".join(kept))
 

@@ -32,6 +32,7 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         except ValueError:
             counts["broken"] += 1
             continue
+        # Empty lines at the end make no other input here, though each test keeps its own.
         known = outputs_of.setdefault(_lines(given), [])
         if any(_is_same_output(printed, output) for output in known):
             counts["repeated"] += 1
@@ -87,6 +88,7 @@ def _is_same_output(output: str, other: str) -> bool:
 def _text(text: str) -> str:
     # A test may have a hundred megabytes: what is fine already is not copied.
     if not text.isascii():
+        # Lone surrogates cannot be written as UTF-8.
         text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
     return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
 
@@ -98,6 +100,7 @@ def _lines(text: str) -> str:
     """
     if not text or text.isspace():
         return ""
+    # The usual case, in which a long test is not copied.
     if text.endswith("\n") and not text.endswith("\n\n"):
         return text
     return text.rstrip("\n") + "\n"
@@ -114,6 +117,7 @@ def _json_lines(text: str) -> str:
         values = [read_json(text)]  # One value over several lines.
     try:
         written = "\n".join(dump_json(value, ensure_ascii=False) for value in values)
+        # It fails for a lone surrogate, which is then escaped.
         written.encode("utf-8")
     except (ValueError, RecursionError):
         return "\n".join(map(write_json, values))

@@ -154,9 +154,11 @@ def _write_script(element: Any) -> None:
 
 def _unwrap_example(soup: Any, element: Any) -> None:
     """Unwrap LeetCode's `Input: ... Output: ...` in `pre`, which are labels and not code."""
+    # Without this, the text of the element would glue two lines into one.
     for line in element.find_all("br"):
         line.replace_with("\n")
     inner = element.get_text()
+    # Without labels it is code: its tags go, its lines stay.
     if not _LABEL.search(inner):
         element.string = inner
         return

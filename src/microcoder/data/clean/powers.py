@@ -85,9 +85,11 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
     """
     had_powers = _HAS_POWER.search(text) is not None
     why: list[str] = []
+    # The sure ones first, since they are evidence for the others.
     for pattern, reason in _SURE:
         text = _substitute(pattern, _lift, text, why, reason)
     text = _substitute(_TOLERANCE, _lift_tolerance, text, why, "a tolerance")
+    # After the sure ones, which move what stands behind them.
     ends = {match.start() for match in _LOST.finditer(text) if _ends_a_range(text, match)}
     # Where some powers were lost for sure and none was kept, all were.
     has_evidence = has_lost_all or (why and not had_powers)
@@ -126,6 +128,7 @@ def _restore_powers_of_two(text: str, why: list[str]) -> str:
 
 def _ends_a_range(text: str, match: re.Match[str]) -> bool:
     """Whether a number is the end of a range, by the words around it."""
+    # Not below zero, where a slice would count from the end.
     before = text[max(0, match.start() - _WINDOW) : match.start()]
     after = text[match.end() : match.end() + _WINDOW]
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None

@@ -91,6 +91,7 @@ def find_shown(candidate: Candidate) -> tuple[bool, ...]:
     """
     statement = candidate.statement
     samples = {given for given, _ in samples_of(split(statement))}
+    # Spaces at both ends, so that only whole values are found in it.
     everything = f" {values_of(statement)} "
     groups = candidate.groups or ("",) * len(candidate.tests)
 

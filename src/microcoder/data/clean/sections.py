@@ -90,6 +90,7 @@ class _Draft:
             self._open_example()
             self.lines = self.examples[-1].input
         elif part == "example_output":
+            # An output that has no input of its own, or is a second one, begins another example.
             if not self.examples or self.examples[-1].output:
                 self._open_example()
             self.lines = self.examples[-1].output
@@ -100,6 +101,7 @@ class _Draft:
             self.other.append((heading.title, self.lines))
         else:
             self.lines = self.parts.setdefault(part, [])
+            # A part that is opened again goes on in a new paragraph.
             if self.lines:
                 self.lines.append("")
         if heading.rest:
@@ -136,6 +138,7 @@ class _Splitter:
     def split(self) -> _Draft:
         """Return the parts of all lines."""
         for number, (line, is_code) in enumerate(self._lines):
+            # Code may hold lines that look like headings.
             if is_code:
                 self._draft.lines.append(line)
                 continue
@@ -205,6 +208,7 @@ def _opens_example(lines: Sequence[tuple[str, bool]]) -> bool:
     for line, is_code in lines:
         if is_code:
             continue
+        # As it will be read once the example is open.
         heading = read_heading(line, in_example=True)
         if heading is not None:
             return heading.part in ("example_input", "example_output")
@@ -231,6 +235,7 @@ def _finish(draft: _Draft) -> Sections:
         constraints=_join(draft.parts.get("constraints", [])),
         note=_join(draft.parts.get("note", [])),
         examples=tuple(examples),
+        # In the order that `render` writes, so that splitting its text gives the same parts.
         other=tuple(sorted(other, key=_is_explanation)),
     )
 

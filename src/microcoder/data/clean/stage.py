@@ -29,6 +29,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
 
     `statement_found` is never changed.
     """
+    # Pictures do not count: a problem with a drawing in it is no web page.
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
         return candidate.reject("process", "too_long", f"{length} characters as found")
@@ -49,6 +50,7 @@ def process(candidate: Candidate) -> Candidate | Rejection:
         return candidate.reject("process", "not_english", candidate.natural_language)
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
+    # Before the flags, since `many_answers` depends on the checker.
     checker = find_checker(candidate) or candidate.checker
     candidate = candidate.change("process", "find_checker/1", checker=checker)
     return candidate.change("process", "find_flags/1", flags=find_flags(candidate))

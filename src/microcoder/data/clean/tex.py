@@ -116,6 +116,7 @@ def find_pandoc() -> str:
     package = find_spec("pypandoc")
     if package is not None and package.origin:
         own = Path(package.origin).with_name("files") / "pandoc"
+        # A package of this name also comes without the program.
         if own.exists():
             return str(own)
     on_path = shutil.which("pandoc")
@@ -156,6 +157,7 @@ def tex_to_markdown(text: str) -> str:
         # A text may hold the placeholder's characters itself.
         return formulae[number] if number < len(formulae) else ""
 
+    # Formulae are set aside meanwhile: nothing in them is HTML or Markdown.
     markdown = html_to_markdown(_MATH.sub(set_aside, page))
     markdown = _PLACEHOLDER.sub(put_back, markdown)
     markdown = re.sub(r"[ \t]+\n", "\n", markdown)
@@ -182,6 +184,7 @@ def _spell_bars(cell: re.Match[str]) -> str:
     """Return a cell of a table with the bars of its formulae spelled: a bar would end the cell."""
 
     def spell(formula: re.Match[str]) -> str:
+        # The escaped bar first, since it has a plain one inside.
         return formula[0].replace("\\|", "\\Vert ").replace("|", "\\vert ")
 
     return _MATH.sub(spell, cell[0])

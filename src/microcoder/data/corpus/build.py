@@ -91,6 +91,7 @@ def plan_build(
     Raises:
         DataError: there are no rows, or the output folder holds something else than a build.
     """
+    # Before anything is unpacked, which may take long.
     check_folder(config.output, "output")
     check_folder(config.work_folder, "work")
     _check_output(config)
@@ -182,6 +183,7 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
     folder = config.work_folder
     busy = DataError(f"another build is at work in {folder}; wait for it, or use another output")
     with hold_lock(folder / "lock", busy):
+        # Under the lock, since what another build has not finished is not left over.
         _remove_partial(folder)
         try:
             yield
@@ -213,6 +215,7 @@ def run_plan(
 ) -> tuple[list[list[Part]], list[StepCounts]]:
     """Run the missing steps of a plan; return every step's parts and row counts."""
     runner = Runner(kind=config.runner, workers=config.workers)
+    # An audit rejects nothing, so its first step must not either.
     turns_away = all(step.turns_away for step in plan.steps)
     return run_steps(
         plan.shards,
@@ -353,6 +356,7 @@ def audit(
         rows += KeptRows(part.path)
     # Only what never became a record is gone by then.
     rows += _read_all_rejected(parts)
+    # In one order, whatever shard a row came from.
     rows.sort(key=lambda row: row.id)
     name = config.sources[0].prefix
     findings = write_report(config.output, name, rows, num_rows=plan.num_rows)

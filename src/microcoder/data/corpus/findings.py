@@ -54,6 +54,7 @@ class FoundFault(NamedTuple):
 
 def find_in(row: Row) -> list[FoundFault]:
     """Return the faults of a row; a kind once, by the first stage that reports it."""
+    # In an audit only what never became a record is rejected.
     if isinstance(row, Rejection):
         return [
             FoundFault(
@@ -63,6 +64,7 @@ def find_in(row: Row) -> list[FoundFault]:
             )
         ]
     faults: list[FoundFault] = []
+    # Other rows stay, and their lineage says which step would have rejected them.
     for line in row.lineage:
         if line.step == WOULD_REJECT:
             faults.append(

@@ -292,4 +292,5 @@ def _without_long_tests(problem: Candidate) -> Candidate:
             tests.append(test)
     if len(tests) == len(problem.tests):
         return problem
+    # Groups and origins belong to all tests, and would no longer match.
     return problem.model_copy(update={"tests": tuple(tests), "groups": (), "origins": ()})

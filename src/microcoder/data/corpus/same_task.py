@@ -116,6 +116,7 @@ def _measure_rarity(tasks: Sequence[str]) -> dict[str, float]:
         num_tasks.update(set(words(task)))
     rarity = {}
     for word, count in num_tasks.items():
+        # One more, so that a word of every task still weighs something.
         rarity[word] = math.log((1 + len(tasks)) / count)
     return rarity
 
@@ -168,6 +169,7 @@ def find_same_task(
         reply = model.ask_again(prompt, Comparison, seeds=_SEEDS)
         if reply is None:
             num_unanswered += 1
+        # One is enough for a rejection, so the others are not asked about.
         elif reply.is_same:
             detail = f"{model.settings.model}: {reply.reason}"
             return [

@@ -48,6 +48,7 @@ class SourceSettings(Config):
     @property
     def prefix(self) -> str:
         """Prefix of its rows' ids."""
+        # A format of one's own is named `file.py:function`: the function names its rows.
         return self.name or self.format.rpartition(":")[2]
 
 
@@ -135,4 +136,5 @@ class BuildConfig(Config):
     @property
     def work_folder(self) -> Path:
         """Folder of parts, verdicts and answers, kept between runs."""
+        # Steps run in processes that may have another working directory.
         return (self.work or self.output / ".work").absolute()

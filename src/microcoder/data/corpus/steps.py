@@ -166,6 +166,7 @@ class _StepMaker:
 
     def _attempts(self, responses: str) -> Step:
         """Return the step that judges a model's attempts, given the digest of these."""
+        # The attempts decide by their digest, not by where their file lies.
         settings = DifficultySettings(pass_rates_of=self._config.difficulty.pass_rates_of)
         return self._map_step(
             "attempts",
@@ -174,6 +175,7 @@ class _StepMaker:
             open_attempts,
             (_DIFFICULTY, _JUDGE),
             inputs=(responses, self._environment),
+            # One process, which spreads programs over the cores itself.
             runs="alone",
         )
 
@@ -185,6 +187,7 @@ class _StepMaker:
             open_compare,
             (_BEHAVIOUR, _INPUTS, _JUDGE),
             inputs=(self._compared, self._environment),
+            # One process, which spreads programs over the cores itself.
             runs="alone",
         )
 
@@ -197,6 +200,7 @@ class _StepMaker:
             open_same_task,
             (_SAME_TASK, _FILTER, _ENDPOINT),
             inputs=(self._compared,),
+            # One process, since `concurrency` bounds the requests of one alone.
             runs="alone",
         )
 

@@ -204,6 +204,7 @@ def open_compare(
         return candidate
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        # Each thread waits for its programs, of which as many run at once as there are workers.
         return _map("filter", compare, candidates, at_once=judge.workers)
 
     return work
@@ -332,6 +333,7 @@ def read_rates(parts: Sequence[Part]) -> dict[str, Any]:
     counts: list[Mapping[str, tuple[int, int]]] = []
     for part in parts:
         for row in read_rows(part.path):
+            # Rejected problems count too: the rates are the verifier's, not the corpus's.
             candidate = row.candidate if isinstance(row, Rejection) else row
             if candidate is not None and candidate.counts:
                 counts.append(candidate.counts)

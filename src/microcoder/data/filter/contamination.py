@@ -131,6 +131,7 @@ class _Grams:
         high = np.searchsorted(self.hashes, found, side="right")
         known = np.nonzero(high > low)[0]
         owners = [self.owners[low[place] : high[place]] for place in known]
+        # An empty list cannot be concatenated.
         if not owners:
             return np.zeros_like(self.sizes)
         return np.bincount(np.concatenate(owners), minlength=len(self.sizes))
@@ -162,6 +163,7 @@ def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
         problems.append(problem)
         # Cleaning costs more than all the rest; Markdown stays as it is.
         if looks_like_html(problem.statement) or looks_like_tex(problem.statement):
+            # What is nested too deeply to be cleaned stays indexed as found.
             with suppress(RecursionError):
                 problems.append(_clean_statement(problem))
     # The result must not depend on the order of benchmarks.
@@ -266,6 +268,7 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
     if not index.ids:
         return []
     hits = []
+    # Sorted, since a set of texts has another order in each process.
     for key in sorted(source_keys(candidate)):
         if key in index.by_source:
             hits.append(
@@ -418,6 +421,7 @@ def _by_signature(
                     detail,
                 )
             )
+        # After the check, since a signature does not support itself.
         support[number] += 1
     return hits
 

@@ -263,6 +263,7 @@ def _with_company(fingerprints: Iterable[Fingerprint]) -> list[Fingerprint]:
     # Numbers in arrays: of a large set most records have nothing in common.
     is_shared = are_duplicated(np.array(keys))
     has_company[np.array(owners)[is_shared]] = True
+    # Band by band, since equal keys of two different bands mean nothing.
     for band in np.concatenate(bands).T:
         has_company |= are_duplicated(band)
     records = zip(fingerprints, has_company.tolist(), strict=True)

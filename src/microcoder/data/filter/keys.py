@@ -97,6 +97,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     A key is of the values in order, without names or brackets.
     """
     shown = split(candidate.statement).examples
+    # A set, since an example of the statement is mostly a test as well.
     pairs = set()
     for example in (*shown, *candidate.tests[:_MOST_TESTS]):
         pairs.add((example.input, example.output))
@@ -117,6 +118,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
 
 def _values(text: str) -> list[str]:
     normal = unicodedata.normalize("NFKC", text)
+    # A value of Python and the same in JSON are one.
     return values_of(normal.replace("None", "null")).split()
 
 

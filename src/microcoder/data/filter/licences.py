@@ -70,6 +70,7 @@ _NAMES = (
     (re.compile(r"apache"), "Apache-2.0"),
     (re.compile(r"(?:the )?mit\b"), "MIT"),
     (re.compile(r"bsd[ -]*2|simplified bsd"), "BSD-2-Clause"),
+    # Four clauses ask for more than three, and the nuclear one forbids a use.
     (re.compile(r"bsd(?![ -]*4|.*nuclear)"), "BSD-3-Clause"),
     (re.compile(r"odc[ -]*by"), "ODC-BY"),
     (re.compile(r"odbl|odc odbl"), "ODbL"),
@@ -84,6 +85,7 @@ _NAMES = (
 """How the text of a known licence begins; the first that fits decides."""
 
 _BRACKETS = re.compile(r"\(([^()]+)\)")
+# Not inside brackets, which are read by themselves.
 _OR = re.compile(r"\s+or\s+(?![^(]*\))", re.IGNORECASE)
 _AND = re.compile(r"\s+and\s+(?![^(]*\))", re.IGNORECASE)
 _LISTED = re.compile(r"\s*[,;&]\s*|\s\+\s")

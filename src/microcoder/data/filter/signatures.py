@@ -40,6 +40,7 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
         # A short text is one run; an empty one is a run of one empty word.
         length = min(_GRAM_LENGTH, len(tokens) or 1)
         grams = gram_hashes(tokens or [""], length)
+        # Products wrap around at 64 bits, as multiply-shift hashing wants them to.
         permuted = (factors[:, None] * grams + offsets[:, None]) >> _HIGH_BITS
         signatures[place] = permuted.min(axis=1)
     return signatures
@@ -61,6 +62,7 @@ def _permutations(
     for number in range(num):
         digest = hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()
         drawn.append(digest[:16])
+    # Little-endian on every machine, for the same numbers.
     numbers = np.frombuffer(b"".join(drawn), dtype="<u8").reshape(num, 2).astype(np.uint64)
     factors = numbers[:, 0] | np.uint64(1)
     offsets = numbers[:, 1]

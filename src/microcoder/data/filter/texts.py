@@ -73,6 +73,7 @@ def words(text: str) -> list[str]:
         text = _TEX.sub(_translate_tex, text)
     if "**" in text:
         text = _BOLD.sub(" ", text)
+    # Nothing of what follows changes a text in ASCII.
     if text.isascii():
         return _WORD.findall(text.lower())
     normal = unicodedata.normalize("NFKC", text).lower()
@@ -107,6 +108,7 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
 
     These are a grid of 0 and 1, or a count from 1 to 9.
     """
+    # Sorted, so that distinct ones can be counted by their neighbours.
     hashed = np.sort(_runs(_hash_all(tokens), LITERALS_IN_RUN), axis=1)
     num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
     values = []
@@ -161,6 +163,7 @@ def _run_hashes(tokens: Sequence[str], length: int) -> Hashes:
     """Return the hash of each run of tokens, in order."""
     runs = _runs(_hash_all(tokens), length)
     total = np.zeros(len(runs), dtype=np.uint64)
+    # Column by column: a step for each place of a run, not for each run.
     for column in runs.T:
         total = total * _GOLDEN_RATIO + column
     # The low bits of a product depend on low bits alone: the high ones are mixed in.

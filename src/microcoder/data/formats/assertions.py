@@ -116,6 +116,7 @@ _EXACT = (None, None)
 
 def _strictness(tolerance: tuple[float | None, float | None]) -> tuple[float, float]:
     absolute, relative = tolerance
+    # None allows no error at all of its kind, so nothing is stricter.
     return absolute or 0, relative or 0
 
 
@@ -186,6 +187,7 @@ class _Cutter(ast.NodeTransformer):
         if not is_answer:
             self.generic_visit(node)
             return node
+        # Whole, with the calls inside it, which the answer's process makes too.
         self.calls.append(node)
         return ast.Subscript(
             ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load()
@@ -212,6 +214,7 @@ def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     """
     if isinstance(node, ast.Name) and names and node.id in names:
         return names[node.id].value
+    # Most are plain literals; only in others are names and builders of nodes looked for.
     try:
         return ast.literal_eval(node)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -236,6 +239,7 @@ class _Reader:
         for statement in statements:
             match statement:
                 case ast.Assert(test=ast.Constant()):
+                    # It is about no answer, so nothing is lost.
                     pass
                 case ast.Assert(test=test):
                     try:
@@ -243,12 +247,14 @@ class _Reader:
                     except NotACall as error:
                         self._dropped.append(str(error))
                 case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                    # What cannot be read now must not keep the value that it had before.
                     names.pop(name, None)
                     # Names inside are not followed: `b = [a, a]; c = [b, b]; ...` would grow
                     # without bound.
                     with contextlib.suppress(NotACall):
                         names[name] = _Bound(value, parse_value(value))
                 case ast.FunctionDef(body=body) | ast.ClassDef(body=body):
+                    # A copy, since what a function binds is not known outside of it.
                     self.read(body, dict(names))
                 case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()) | ast.Pass():
                     pass
@@ -371,6 +377,7 @@ class _Reader:
             absolute: name of the option of an absolute tolerance.
         """
         name_of_relative, default = relative
+        # Options by `**` have no name, and are refused below.
         options_given = {option.arg or "": parse_value(option.value, names) for option in options}
         if not options_given.keys() <= {name_of_relative, absolute}:
             raise NotACall(f"unknown options of a tolerance: {', '.join(options_given)}")
@@ -425,6 +432,7 @@ class _Reader:
             else:
                 raise NotACall(f"no named arguments: {_show(keyword.value)}")
         arguments = arrange(self._parameters, positional, named)
+        # The kinds likewise, so that each stays with its argument.
         return arguments, tuple(arrange(self._parameters, kinds, named_kinds))
 
 
@@ -524,6 +532,7 @@ def _real(value: Any) -> Any:
     """Return a value with its integers as floats, for comparison within a tolerance."""
     if isinstance(value, list | tuple):
         return [_real(item) for item in value]
+    # Larger ones are not exact as floats.
     if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
         return float(value)
     return value
@@ -539,4 +548,5 @@ def _show(node: ast.AST) -> str:
     try:
         return shorten(ast.unparse(node), 60)
     except (RecursionError, ValueError, MemoryError):
+        # A message must not fail on what it is about.
         return type(node).__name__

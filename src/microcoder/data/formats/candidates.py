@@ -245,6 +245,7 @@ class Candidate(Record):
     def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
+        # A step that changes nothing leaves no trace in the lineage.
         if not changed:
             return self
         lines = tuple(
@@ -310,6 +311,7 @@ class Candidate(Record):
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
         """
+        # A harness runs Python alone.
         harness = self.harness if language == "python" else None
         if tests is None:
             tests = self.tests
@@ -404,9 +406,11 @@ def process_row(
     try:
         return work(candidate)
     except MicroCoderError:
+        # It says what the user can mend, so it must not end as a rejected row.
         raise
     except Exception as error:
         if is_disk_full(error):
+            # Not the row's fault: those after it would fail alike.
             raise
         # Where recursion or memory ended differs from run to run; the rows must not.
         text = type(error).__name__

@@ -122,10 +122,13 @@ def cut_assertion(
 ) -> SplitAssertion | None:
     """Cut one assertion in two; None if its calls depend on names that only the test defines."""
     cut = cut_calls(test, called)
+    # A function that is passed on, not called, cannot be cut out.
     if _names(cut.rest) & set(called):
         return None
+    # The answer's process has none of the names that the test defines.
     if any(_names(call) & set(bound) for call in cut.calls):
         return None
+    # A call inside a comprehension uses names that exist only there.
     if cut.calls and any(_has_scope(part) for part in (cut.rest, *cut.calls)):
         return None
     for call in cut.calls:
@@ -164,10 +167,12 @@ def check_tests(source: str, *, entry: str, preamble: str = "") -> list[TestCase
     check = _find_check(tree)
     if check is None:
         raise NotACall("it defines no check(candidate)")
+    # What stands around it, such as imports and helpers, prepares its assertions.
     around = [node for node in tree.body if node is not check]
     tests = _claim([*around, *check.body], (_CANDIDATE, entry), entry, preamble)
     if tests:
         return tests
+    # Nothing could be cut, so the whole test runs twice, as the module's docstring says.
     asked = {"replay": source, "entry": entry}
     expected = {"replay": source, "prelude": preamble}
     return [TestCase(input=json.dumps(asked), output=json.dumps(expected))]
@@ -187,6 +192,7 @@ def _claim(
     claims = read_claims(statements, called=called, entry=entry) or []
     before = [ast.unparse(node) for node in statements if not isinstance(node, ast.Assert)]
     whole_prelude = "\n".join([prelude, *before])
+    # A claim without a call is about no answer.
     return [claims_test([claim], prelude=whole_prelude) for claim in claims if claim.calls]
 
 
@@ -210,6 +216,7 @@ def find_called(source: str, code: str = "") -> list[str]:
     called = []
     for name in names:
         is_known = name in bound or hasattr(builtins, name)
+        # A solution may define a function by the name of a built-in one.
         if name in defined or not is_known:
             called.append(name)
     return called

@@ -89,6 +89,7 @@ def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
         ConfigError: the format's reader has no columns, or only one of `inputs` and `outputs` is
             named.
     """
+    # It says nothing of how a row is read: whoever reads it sets its id.
     named = {field: column for field, column in columns.items() if field != ID}
     if not named:
         return format
@@ -112,12 +113,14 @@ def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
         changed["tests"] = _tests_reader(table.get("tests", reader.tests), lists, keys)
 
     def read(row: Row) -> Candidate:
+        # Asked of each row, since only a row shows which columns it has.
         for column in (*table.values(), *lists):
             if not row.has(column):
                 raise missing_column(row.values, column, columns)
         _check_limits(row, table)
         return replace(reader, **changed)(row)
 
+    # Messages speak of the columns that were named, not of the format's.
     tests_in = table.get("tests") or " and ".join(lists) or format.tests_in
     return replace(format, read=read, tests_in=tests_in)
 

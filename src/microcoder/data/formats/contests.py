@@ -73,12 +73,14 @@ def read_code_contests(row: Row) -> Candidate:
             cases = pair_tests(lists.get("input"), lists.get("output")).tests
             tests += cases
             groups += [group] * len(cases)
+    # Limits of zero are none, since no program could keep them.
     seconds = row.number("time_limit.seconds") or 0
     seconds += (row.number("time_limit.nanos") or 0) / 1e9
     contest = row.number("cf_contest_id")
     index = row.optional("cf_index")
     url = ""
     if contest and index:
+        # Numbers are read as floats, but an address has no decimals.
         url = f"https://codeforces.com/contest/{contest:.0f}/problem/{index}"
     notes: list[Note] = []
     natural_language = ""

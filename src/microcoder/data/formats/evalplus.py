@@ -130,6 +130,7 @@ def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
             continue
         if node.func.id == entry:
+            # An argument that is no literal shows no type.
             with suppress(ValueError, TypeError, SyntaxError):
                 shapes.append([ast.literal_eval(argument) for argument in node.args])
     return shapes
@@ -147,6 +148,7 @@ def _shape_arguments(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> l
 def _shape(value: Any, examples: Sequence[Any]) -> Any:
     """Return a value from JSON with the type that examples have: a tuple, a set, a complex."""
     kinds = {type(example) for example in examples}
+    # JSON has no complex numbers, so EvalPlus writes them as texts.
     if isinstance(value, str) and kinds == {complex}:
         return complex(value)
     if isinstance(value, Mapping):

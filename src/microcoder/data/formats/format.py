@@ -117,6 +117,7 @@ class Columns:
         if self.assertions:
             return self._read_assertions(row, fn_name, starter_code, solutions)
         value = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
+        # A solution has the function's head where no starter code shows it.
         code = starter_code
         if not code and solutions:
             code = solutions[0].code
@@ -223,6 +224,7 @@ class Format:
         Raises:
             Malformed: the row has no candidate.
         """
+        # What a row says of itself counts more than what is said of all rows.
         own_licence = read_licence(values.get("licence")) or read_licence(values.get("license"))
         row = Row(
             values,
@@ -264,6 +266,7 @@ def _take_difficulty(candidate: Candidate, difficulty: object) -> Candidate:
 def _check_text(candidate: Candidate) -> None:
     """Raise Malformed for lone surrogates, which JSON can escape but UTF-8 cannot encode."""
     try:
+        # To write all fields finds a surrogate in any of them.
         candidate.model_dump_json(exclude={"tests"})
         for test in candidate.tests:
             for text in (test.input, test.output):

@@ -47,6 +47,7 @@ def _find_function(row: Row) -> Row:
 
     Of several it is the first that the row declares.
     """
+    # Read for its error alone: a corpus takes no row without a solution.
     if not row.is_judged:
         row.text("solution")
     imported = _find_imported(row.text("test", "test_code"))
@@ -182,6 +183,7 @@ def read_humaneval(row: Row) -> Candidate:
             return DecodedTests()
         return asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
 
+    # To judge answers, assertions decide as published; a corpus takes those that are calls.
     if not row.is_judged:
         return complete(build, decode)
     preamble = _complete_prompt(prompt)
@@ -209,9 +211,11 @@ def read_mbpp(row: Row) -> Candidate:
     MBPP+ has a `test` with inputs and results.
     """
     statement = row.statement("text", "prompt")
+    # A reference is part of the corpus; to judge answers it is not needed.
     read = row.optional if row.is_judged else row.text
     code = read("code", "canonical_solution")
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
+    # MBPP+ has all of its assertions in one text.
     sources = assertions or (row.optional("assertion"),)
     entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
     seconds = MBPP_SECONDS if row.is_judged else None
@@ -221,10 +225,12 @@ def read_mbpp(row: Row) -> Candidate:
         return row.candidate(
             statement,
             tests,
+            # As EvalPlus writes it, so that all versions of a task have one title.
             title=f"Mbpp/{row.name('task_id').rpartition('/')[2]}",
             starter_code=head_of(code, entry),
             time_limit_seconds=seconds,
             memory_limit_mib=mebibytes,
+            # The data set has line ends of Windows.
             solutions=python_solutions([code.replace("\r\n", "\n")]),
         )
 

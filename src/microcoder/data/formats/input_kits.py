@@ -51,6 +51,7 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
     """Return a package's generators, the recipes that call them, and its input validators."""
     reading = KitReading(files)
     for folder in _INPUT_FOLDERS:
+        # A file or a folder: all that lies below one name is one program.
         names = {path.split("/")[1] for path in files if path.startswith(f"{folder}/")}
         for name in sorted(names):
             reading.add_validator(f"{folder}/{name}")

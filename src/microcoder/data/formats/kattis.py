@@ -186,6 +186,7 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
 
 def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
     """Yield group, path of the input and path of the answer of each test."""
+    # Also files that are no text: a test of these makes the package malformed, not smaller.
     for path in package.paths:
         if path.startswith("data/") and path.endswith(".in"):
             group = posixpath.dirname(path).removeprefix("data").strip("/")
@@ -249,6 +250,7 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     package.note_checker(sources[0], missing)
     return Checker(
         type="program",
+        # `Checker` refuses an empty text, which a blank one stands for.
         code=code or " ",
         language=language_of(sources[0]),
         protocol="kattis",
@@ -277,6 +279,7 @@ def _read_flags(flags: Sequence[str]) -> Checker:
     together with a tolerance, nor if case is ignored.
     """
     is_case_sensitive = "case_sensitive" in flags
+    # The value of a flag is the word behind it.
     values = dict(itertools.pairwise(flags))
     both = values.get("float_tolerance")
     absolute = _read_tolerance(both or values.get("float_absolute_tolerance"))

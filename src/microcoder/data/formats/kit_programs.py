@@ -143,6 +143,7 @@ class KitReading:
             path: a file or a folder.
             beside: paths of further modules that it may import.
         """
+        # Many recipes call one generator, which is read once.
         if name not in self.generators:
             program = self._read(name, path, "generator", beside)
             if program is not None:
@@ -191,6 +192,7 @@ class KitReading:
                 sources.append(path)
         mains = [path for path in sources if self._is_main(path)]
         main_names = (PurePosixPath(folder).name, "main")
+        # A file with the name of its folder, or `main`, is likelier the one than any other.
         named = [path for path in mains if PurePosixPath(path).stem in main_names]
         best = named or mains or sources
         return best[0] if best else ""
@@ -201,6 +203,7 @@ class KitReading:
 
     def _inline(self, path: str) -> str:
         """Return a source in C or C++ as one file; ValueError if it includes missing files."""
+        # A header of the package's own counts more than the one of BAPCtools.
         files = {**find_header(), **self.files}
         code, missing = inline_includes(path, files, anywhere=True)
         if missing:
@@ -222,11 +225,13 @@ class KitReading:
                 modules[PurePosixPath(other).stem] = self.files[other]
         needed: dict[str, str] = {}
         waiting = [self.files[path]]
+        # Modules may import each other, so what is found is searched in turn.
         while waiting:
             for name in IMPORT.findall(waiting.pop()):
                 if name in modules and name not in needed:
                     needed[name] = modules[name]
                     waiting.append(modules[name])
+        # Alone it runs as it is: only modules need a loader.
         if not needed:
             return self.files[path]
         return _BUNDLE.format(modules=needed, code=self.files[path])

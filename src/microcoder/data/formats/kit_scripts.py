@@ -58,6 +58,7 @@ class GeneratorScript:
             try:
                 words = shlex.split(command, comments=True)
             except ValueError:
+                # A quotation without an end is no command that can be followed.
                 continue
             if words:
                 self._run(words[0], words[1:])
@@ -86,6 +87,7 @@ class GeneratorScript:
 
         An assignment is stored, and an empty line returned.
         """
+        # Variables first, since sums are made of their values.
         line = _VARIABLE.sub(self._value_of, line)
         # `let` computes what other assignments take as text.
         line = _LET.sub(r"\1=$((\2))", line)
@@ -93,6 +95,7 @@ class GeneratorScript:
         assignment = _ASSIGNMENT.match(line)
         if assignment is None:
             return line
+        # A value that cannot be read leaves the variable unknown, not as it was.
         self._variables.pop(assignment[1], None)
         if assignment[2] is not None:
             self._variables[assignment[1]] = assignment[2].strip('"')
@@ -108,6 +111,7 @@ class GeneratorScript:
         The text itself, where it is more than whole-number arithmetic.
         """
         try:
+            # In brackets, since a shell computes the value of a variable before it is used.
             numbers = _NAME.sub(lambda name: f"({self._variables[name[0]]})", expression[1])
             return str(_compute(parse_source(numbers.strip(), mode="eval").body))
         except (KeyError, SyntaxError, ValueError, ArithmeticError, RecursionError):
@@ -218,6 +222,7 @@ def _compute(node: ast.expr) -> int:
             value = -_compute(operand)
         case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
             value = _OPERATIONS[type(op)](_compute(left), _compute(right))
+    # At every step, so that no number can grow without bound on the way.
     if value is None or not -(1 << 63) <= value < 1 << 63:
         raise ValueError("no sum, or one over 64 bits")
     return value
@@ -260,5 +265,6 @@ def _count(numbers: Sequence[str], *, is_brace: bool) -> list[str]:
     else:
         step = 1
     end = int(last) + 1 if step > 0 else int(last) - 1
+    # Python has no range with a step of zero.
     counted = range(int(first), end, step or 1)
     return [str(number).zfill(width) for number in counted[:_MOST_WORDS]]

@@ -26,6 +26,7 @@ def read_livecodebench(row: Row) -> Candidate:
     """
     fn_name = _read_metadata(row).optional("func_name")
     tests_by_group = _read_tests(row, fn_name)
+    # A group without tests says nothing of the style.
     names = {tests.fn_name for tests in tests_by_group.values() if tests.tests}
     # A problem has one style: its answers are called, or read stdin.
     if len(names) > 1:

@@ -136,6 +136,7 @@ class Package:
                 raise Malformed("not_utf8", f"{input_path} or its answer")
             test = TestCase(input=self.files[input_path], output=self.files[answer_path])
             self.tests.append((group, test))
+        # Stable: samples, and the tests after them, stay in the package's order.
         self.tests.sort(key=_is_no_sample)
         self.leave_out("tests", left_out, missing)
 
@@ -171,6 +172,7 @@ class Package:
             settings = read_yaml(text)
         except ValueError as error:
             raise Malformed("bad_encoding", f"{name}: {error}") from None
+        # An empty file is null in YAML.
         if settings is None:
             return {}
         if not isinstance(settings, Mapping):
@@ -195,6 +197,7 @@ class Package:
                     is_foreign = language.lower() not in _ENGLISH
                     candidates.append((is_foreign, path))
             if candidates:
+                # By path among equals, whatever order the files come in.
                 return min(candidates)[1]
         raise Malformed(
             "no_statement", "no statement as TeX, Markdown or HTML in UTF-8; a PDF is not read"
@@ -211,9 +214,11 @@ class Package:
         language = language_of(path)
         if language not in ("cpp", "python"):
             return self.flag("needs_checker", f"{path} is in another language")
+        # What still includes it after inlining comes from a package without a copy of it.
         if _INCLUDES_TESTLIB.search(code):
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
+        # `Checker` refuses an empty text, which a blank one stands for.
         return Checker(type="program", code=code or " ", language=language, protocol="testlib")
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:

@@ -61,6 +61,7 @@ def decode_packed(text: str) -> Any:
     try:
         return parse_json(text)
     except ValueError as error:
+        # It is JSON all the same: to try to unpack it would only hide what is wrong.
         if "deeply" in str(error):
             raise
     body = _decompress(text)

@@ -114,6 +114,7 @@ def _read_statement(path: str, files: Mapping[str, str]) -> tuple[str, str]:
         if not isinstance(text, str) or not text.strip():
             continue
         if heading:
+            # Its parts are in TeX, so their headings are too.
             sections.append(f"\\section*{{{heading}}}")
         sections.append(text.strip())
     return "\n\n".join(sections), str(properties.get("name") or "")
@@ -186,6 +187,7 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
     path_of: dict[str, str] = {}
     for executable in root.iterfind("files/executables/executable"):
         path = _source_of(executable)
+        # Commands name a generator without its suffix.
         path_of[PurePosixPath(path).stem] = path
     for test in _main_testset(root).iterfind("tests/test"):
         name, arguments = _split_command(test.get("cmd") or "")

@@ -99,6 +99,7 @@ def find_platform(url: str, *words: str) -> str:
     """
     host = _host_of(url)
     for domain, platform in _PLATFORMS.items():
+        # With the dot, since another site's name may only end alike.
         if host == domain or host.endswith("." + domain):
             return platform
     for word in words:
@@ -112,6 +113,7 @@ def _host_of(url: str) -> str:
     try:
         return (urlsplit(url.strip()).hostname or "").lower()
     except ValueError:
+        # A host in brackets that is no address, say.
         return ""
 
 
@@ -126,6 +128,7 @@ def head_of(code: str, fn_name: str) -> str | None:
     for node in tree.body:
         if isinstance(node, ast.FunctionDef) and node.name == fn_name:
             return _write_head(node)
+        # Sites such as LeetCode ask for a method of a class.
         if isinstance(node, ast.ClassDef):
             for inner in node.body:
                 if isinstance(inner, ast.FunctionDef) and inner.name == fn_name:

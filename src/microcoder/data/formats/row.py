@@ -164,6 +164,7 @@ class Row:
         for name in names:
             value = self.get(name)
             if is_number(value):
+                # The infinities, and what is no number, fail this as well.
                 if -_MAX_NAME < value < _MAX_NAME:
                     return repr(value)
                 if isinstance(value, int):
@@ -195,6 +196,7 @@ class Row:
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         """Return an object, also one written as JSON or a Python literal; empty if missing."""
+        # Decoded once, since several fields may be inside one long text.
         if name not in self._objects:
             value = self.decoded(name)
             if value is None:
@@ -276,6 +278,7 @@ class Row:
                 continue
             encoded = _typed(content, bytes, shorten(path, 80), "a file")
             try:
+                # Editors may write a byte-order mark, which is no part of the text.
                 files[path] = encoded.decode("utf-8-sig")
             except UnicodeDecodeError as error:
                 if re.fullmatch(texts, path):
@@ -300,6 +303,7 @@ class Row:
         Empty if it is missing or not a date.
         """
         value = self.get(name)
+        # Of a time as of a date, the first ten letters are the day.
         if isinstance(value, datetime | date):
             return value.isoformat()[:10]
         if is_number(value):

@@ -100,6 +100,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
             hint = f", not {shorten(fault['input'], _LONGEST_SHOWN)}"
         reason = _reason(fault["type"], fault["loc"])
         raise Malformed(reason, f"{explain_fault(fault, path)}{hint}") from None
+    # With a harness, an input is whatever that reads, and need not be arguments.
     if not problem.fn_name or problem.harness is not None:
         return problem
     try:
@@ -112,6 +113,7 @@ def _reason(fault: str, where: tuple[int | str, ...]) -> str:
     """Return the reason to reject a record, from pydantic's type and place of a fault."""
     if fault == "string_unicode":
         return "bad_unicode"
+    # That all tests are missing is another fault than that one is broken.
     if where[:1] == ("tests",) and (len(where) > 1 or fault != "missing"):
         return "bad_tests"
     if fault == "missing":
@@ -205,6 +207,7 @@ def load_format(name: str) -> Format:
         )
 
     def read(row: Row) -> Candidate:
+        # By `Malformed` a reader refuses a row; whatever else it raises is its own fault.
         candidate = extension(row, passing=(Malformed,))
         if not isinstance(candidate, Candidate):
             raise extension.fault(
@@ -414,6 +417,7 @@ def _name(values: Mapping[str, Any]) -> str:
 
 def _digest(values: Mapping[str, Any]) -> str:
     """Return an id for a row that has none: 16 digits of a hash over its fields."""
+    # By name alone, since values of several types have no order among each other.
     pairs = sorted(values.items(), key=lambda pair: pair[0])
     try:
         content = repr(pairs)
@@ -435,6 +439,7 @@ def _plain(value: Any) -> Any:
         return {str(name): _plain(item) for name, item in value.items()}
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
+    # Arrays of numpy and the like, without an import of it.
     if not isinstance(value, list | tuple) and callable(getattr(value, "tolist", None)):
         value = value.tolist()
     if isinstance(value, list | tuple):
@@ -466,6 +471,7 @@ def problem_of_reward(
         DataError: it cannot be read.
     """
     row_info = dict(extra_info or {})
+    # They differ from rollout to rollout, but a row without an id is named by its fields.
     for name in _OF_THE_ROLLOUT:
         row_info.pop(name, None)
     row = {"data_source": data_source, "ground_truth": ground_truth, "extra_info": row_info}

@@ -91,6 +91,7 @@ def _read_language(row: Row) -> str:
 
 def _read_gold(row: Row) -> tuple[Solution, ...]:
     """Return the solution of a row of SYNTHETIC, in the row's language."""
+    # As if in Python, so that code in Markdown loses its fence.
     solutions = python_solutions([row.optional("gold_standard_solution")])
     language = _read_language(row)
     if language == "python":
@@ -111,6 +112,7 @@ def _read_intellect(row: Row) -> object:
         arguments = [_read_text(value, read_lines) for value in inputs]
         values = [_read_text(value, read_literal) for value in outputs]
     except ValueError:
+        # Left as it is: the reader of tests says what is wrong with it.
         return tests
     return {**tests, "inputs": arguments, "outputs": values}
 
@@ -173,6 +175,7 @@ FORMATS = (
         "BAAI/TACO, likaixin/TACO-verified",
         _APPS,
         tests_in="input_output",
+        # TACO has all columns of APPS: one more field tells them apart.
         marks=(("input_output", "raw_tags"), ("input_output", "skill_types")),
     ),
     livecodebench.FORMAT,

@@ -108,6 +108,7 @@ def find_order(candidate: Candidate) -> Checker | None:
         values = [read_json(test.output) for test in candidate.tests]
     except ValueError:
         return None
+    # A value that is no list has no order to leave open.
     if not all(isinstance(value, list) for value in values):
         return None
     items = list(chain.from_iterable(values))
@@ -141,6 +142,7 @@ def find_tolerance(statement: str) -> Tolerance | None:
         last = 0
         for match in (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence)):
             size = _size_of(match)
+            # Not from before the last number: words there are about that one.
             begin = max(last, match.start() - _CHARACTERS_BEFORE)
             last = match.end()
             # A number with a unit is a length or a time that the story speaks of.

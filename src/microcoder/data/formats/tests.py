@@ -144,6 +144,7 @@ def _unfold(text: str) -> Any:
     Any other text is returned unchanged.
     """
     for _ in range(_MOST_FOLDS):
+        # Anything else stays a text, as an input such as `5` must.
         if not text.lstrip().startswith(("{", "[", '"{', '"[')):
             break
         try:
@@ -247,6 +248,7 @@ def merge_calls(annotated: Call | None, shown: Call | None) -> Call | None:
     """
     if annotated is None or shown is None:
         return shown or annotated
+    # Tests may leave out arguments that have defaults.
     pairs = zip_longest(annotated.parameters, shown.parameters, fillvalue="json")
     parameters = tuple(_more_special(mine, theirs) for mine, theirs in pairs)
     returns = _more_special(annotated.returns, shown.returns)
@@ -329,6 +331,7 @@ def _call_tests(
     inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str
 ) -> DecodedTests:
     """Return the tests of calls, from arguments and expected values, or from their texts."""
+    # All or none: among other values, a text is a value itself.
     are_texts = all(isinstance(item, str) for item in (*inputs, *outputs))
     is_wrapped = not are_texts and _are_wrapped(outputs, platform, code, fn_name)
     tests = []
@@ -452,6 +455,7 @@ def _depth_of(annotation: ast.expr) -> int | None:
             deepest = _deepest(items) or 0
             if name.lower() in _LISTS:
                 return 1 + deepest
+            # These stand around a type, and are no list themselves.
             return deepest if name in ("Optional", "Union") else 0
         case ast.BinOp(left=left, op=ast.BitOr(), right=right):
             return _deepest([left, right])

@@ -160,6 +160,7 @@ def is_json_value(value: object, *, is_expected: bool = False) -> bool:
 def read_seconds(text: str) -> float | None:
     """Return the seconds in `2.0 seconds`, `500 ms`, `[1, 2]`; None without a positive number."""
     match = _SECONDS.search(text)
+    # The pattern has no sign: it would find the number behind one.
     if match is None or text.lstrip().startswith("-"):
         return None
     seconds = float(match[1])
@@ -196,6 +197,7 @@ def read_licence(value: object) -> str:
     else:
         licences = [shorten(value or "", _LONGEST_LICENCE)]
     if len(licences) > 1:
+        # In brackets, since each may be a choice itself.
         text = " AND ".join(f"({licence})" for licence in licences)
     else:
         text = "".join(str(licence) for licence in licences)

@@ -75,6 +75,7 @@ def find_items(
         nums_left = [len(lines) - line_number for lines in inputs]
         if finder.take_rest(line_number, nums_left):
             return finder.items
+        # Inputs of several heights, of which no number tells, have no common layout.
         if min(nums_left) == 0:
             return None
         finder.take_line([lines[line_number] for lines in inputs])
@@ -178,6 +179,7 @@ class _ItemFinder:
         for num_less in (0, 1):
             heights = [num + num_less for num in nums_left]
             for scalar in reversed(self._scalars):
+                # A number that is the same in all inputs may fit by chance.
                 if len(set(scalar.numbers)) > 1 and scalar.numbers == heights:
                     return _Height(scalar.item, num_less)
         return None

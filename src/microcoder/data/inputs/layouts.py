@@ -34,6 +34,7 @@ class Layout:
             return with_counts
         lines: list[str] = []
         if self.is_repeated:
+            # The values are those of a single case.
             lines.append("1")
         num_left_on_line = 0
         for item, value in zip(
@@ -190,6 +191,7 @@ def read_texts(
             text.
     """
     tokens_by_input = list(map(_split_into_tokens, inputs))
+    # An input without lines shows no layout.
     if not tokens_by_input or not all(tokens_by_input):
         return []
     readings: list[Read] = []
@@ -248,6 +250,7 @@ def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
             columns.append(_integers_as_texts(column))
         else:
             columns.append(column)
+    # For want of columns, turning them back would lose the rows.
     if not columns:
         return tuple(rows)
     return tuple(zip(*columns, strict=True))

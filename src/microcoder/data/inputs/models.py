@@ -344,6 +344,7 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
     """
     positions = _common_positions(numbers)
     sizes = [name for name in positions if not name.endswith("[]")]
+    # Both ways round, since a bound holds from one side only.
     for left, right in itertools.permutations(sizes, 2):
         relation = _relate_sizes(left, right, numbers)
         if relation is not None:
@@ -403,6 +404,7 @@ def _bound_items(
     for by_position in numbers:
         items += by_position[position]
     least = min(items, default=-1)
+    # Nodes are never negative, so these numbers name none.
     if least < 0:
         return
     # Nodes are counted from 1 or from 0.

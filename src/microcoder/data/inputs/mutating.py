@@ -141,6 +141,7 @@ def _reorder(items: Items, source: Random) -> Items:
     if way == "shuffled":
         return source.sample(items, len(items))
     if way == "sorted":
+        # Items of several types have no order among each other, their texts have.
         return sorted(items, key=repr)
     return items[::-1]
 
@@ -280,6 +281,7 @@ def mutate(
     """
     source = Random(seed)
     for _ in range(_ATTEMPTS):
+        # A copy all the way down, since mutations change values in place.
         values = deepcopy(list(parent))
         for _ in range(source.randint(1, _MOST_CHANGES)):
             # Without constants nothing is drawn for them.
@@ -311,8 +313,10 @@ def vary(
     source = Random(seed)
     # Both programs of a comparison run on these inputs, within little time.
     names = [name for name in MUTATIONS if name not in _SLOW]
+    # As texts, since the lists among the values have no hash.
     known_texts = {repr(values) for values in known}
     varied: dict[str, Values] = {}
+    # Bounded, since a model may allow fewer inputs than are asked for.
     for _ in range(num * _ATTEMPTS):
         parent = source.choice(known)
         name = source.choice(names)
@@ -334,6 +338,7 @@ def _repair(model: InputModel, values: Items) -> None:
     for relation in model.relations:
         if relation.operator == "==":
             _restate(values, relation)
+            # Either side may be the number: only that one is changed.
             swapped = Relation(
                 relation.right,
                 "==",

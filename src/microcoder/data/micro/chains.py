@@ -237,7 +237,9 @@ def generate_problems(
     problems = []
     for index in range(num_problems):
         tier = tiers[index % len(tiers)]
+        # The range first: it ends without one more draw, which would change the problems after it.
         for _, task in zip(range(ATTEMPTS), by_tier[tier], strict=False):
+            # By its chain alone: another ending or style makes no other chain.
             if (task.start, task.steps) not in seen:
                 break
         else:
@@ -263,6 +265,7 @@ def make_chain_problem(task: ChainTask, identifier: str) -> Problem:
         starter_code = reference.split("\n")[0]
     tests = []
     for x in _INPUTS:
+        # An expression of our own; nothing that a model wrote is evaluated here.
         expected = eval(ENDINGS[task.ending].format(x=x, n=last))
         tests.append(TestCase(input=f"{x}{end}", output=f"{expected}{end}"))
     return Problem(

@@ -67,6 +67,7 @@ def run_steps(
     """
     all_steps = (collect, *steps)
     plan = _plan(all_steps, shards, work)
+    # Before anything runs: afterwards none is missing.
     num_redone = {name: len(_find_missing(parts)) for name, parts in plan.items()}
     num_rows = sum(shard.num_rows for shard in shards)
     before: list[Part] = []
@@ -136,6 +137,7 @@ def _run_step(
     if not missing:
         return
     if isinstance(step, BarrierStep):
+        # It decides from all rows, though only some of its parts may be missing.
         looks = Spilled()
         inputs = [part.path.absolute() for part in before]
         for index, shard_looks in runner.run(step, inputs, inputs):
@@ -180,6 +182,7 @@ def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled:
     rows = Spilled()
     for part in parts:
         kept = KeptRows(part.path)
+        # Ids are a column of their own, so that rows nobody needs are not read.
         if names.isdisjoint(kept.ids):
             continue
         for row in kept:

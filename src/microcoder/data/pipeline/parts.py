@@ -57,6 +57,7 @@ class Part:
 def write_part(path: Path, rows: Iterable[Row]) -> None:
     """Write a part by an atomic rename, one row group at a time, so that few rows are in memory."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # By such a name a later build finds and removes it, if this one is killed.
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
     records = map(_record, rows)
     try:
@@ -155,6 +156,7 @@ class Spilled:
 
     def add(self, key: str | int, value: Any) -> None:
         """Store a value under a key."""
+        # The position may be anywhere, since values are read in between.
         self._starts[key] = self._file.seek(0, os.SEEK_END)
         pickle.dump(value, self._file)
 
@@ -181,6 +183,7 @@ def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
     try:
         with pq.ParquetFile(path) as file:
             for number in range(file.num_row_groups):
+                # Only what is asked for is read: records are nearly all of a part.
                 table = file.read_row_group(number, columns=["is_kept", name])
                 yield from zip(table["is_kept"].to_pylist(), table[name].to_pylist(), strict=True)
     except (OSError, pa.ArrowException) as error:

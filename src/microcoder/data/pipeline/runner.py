@@ -66,6 +66,8 @@ class Runner:
             yield from run_on_nodes(step, inputs, paths, self.workers)
             return
         num_workers = self.workers or count_processors()
+        # Nothing to share: such a step spreads over the cores itself, or there is one shard, or one
+        # worker.
         if step.runs == "alone" or num_workers == 1 or len(inputs) == 1:
             # The step may need the memory of the others.
             self.close()
@@ -139,6 +141,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
 
     def make(shard_input: Any) -> Iterator[Row]:
         """Yield the rows of the step's work; DataError if some were lost, added or reordered."""
+        # The first step reads raw rows, which have no ids to compare yet.
         if not isinstance(shard_input, Path):
             yield from map(step.keep, work(shard_input))
             return
@@ -247,4 +250,5 @@ def _cores_of_a_task(step: Step, workers: int | None) -> int:
     least = min(nodes.values())
     if step.runs == "alone":
         return least
+    # So many cores a task that `workers` of them fill the smallest node.
     return max(1, least // min(least, workers or least))

@@ -84,6 +84,7 @@ class Step:
 
         In an audit (not `turns_away`) that is a rejection's candidate, with a note.
         """
+        # What never became a candidate cannot stay.
         if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
             return row
         line = Lineage(stage=row.stage, step=WOULD_REJECT, field=row.reason, detail=row.detail)
@@ -132,6 +133,7 @@ def step_key(step: Step) -> str:
     """Return the digest of what decides a step's result besides its input."""
     sources = [source_digest(name) for name in (_ALWAYS, *step.code)]
     key_parts = [step.name, step.settings.model_dump_json(), *step.inputs, *sources]
+    # In an audit the same step gives other rows.
     if not step.turns_away:
         key_parts.append(WOULD_REJECT)
     return digest(*key_parts)
@@ -161,6 +163,7 @@ def source_digest(name: str) -> str:
     paths = sorted(origin.parent.rglob("*")) if is_package else [origin]
     names_and_digests = []
     for path in paths:
+        # Compiled files come and go with the interpreter, and say no more than their sources.
         if path.is_file() and path.suffix != ".pyc":
             content = hashlib.sha256(path.read_bytes()).hexdigest()
             names_and_digests += [path.name, content]

@@ -70,6 +70,7 @@ def convert(
     num_rows = 0
     for row in read_rows(source):
         num_rows += 1
+        # Asked first: of a test row nothing else matters.
         reason = "" if with_test_rows else _why_test(row.values, format)
         if not reason:
             reason = _add_problem(row.values, format, columns or {}, problems)

@@ -70,6 +70,7 @@ def explain_rows(path: Path) -> str:
         row = next(read_rows(path), None)
     except (DataError, OSError):
         return ""
+    # A broken problem of ours is none of these: the error about it says more.
     if row is None or find_record(row.values) is not None:
         return ""
     row_format = recognise(row.values, FORMATS.values())
@@ -175,6 +176,7 @@ def read_published(
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
     """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
+    # Names of the user's own readers have a colon, names of formats have none.
     is_reader = ":" in name
     if not is_reader and (name not in FORMATS or FORMATS[name].folders):
         usable = ", ".join(_list_usable())
@@ -215,6 +217,7 @@ def _is_test_of_mbpp(candidate: Candidate | Rejection) -> bool:
     if not isinstance(candidate, Candidate) or candidate.dataset != "mbpp":
         return False
     task = candidate.title.rpartition("/")[2]
+    # A task without a number may be one of the test.
     return not task.isdecimal() or int(task) in MBPP_TEST
 
 

@@ -102,6 +102,7 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     for path in sorted(corpus.glob("rejected-*.parquet")):
         pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
     shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
+    # Of what is published alone, since problems without a licence are left out.
     licence = find_licence(licences)
     _copy_card(corpus, target, licence=licence, num_left_out=num_left_out)
     record = read_json(corpus / CROISSANT, what="metadata")
@@ -164,6 +165,7 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
         with TemporaryDirectory() as folder:
             num_problems, num_left_out = copy_published(corpus, Path(folder))
             address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
+            # An earlier upload may have had files that this corpus lacks.
             hub.upload_folder(
                 folder_path=folder, repo_id=repo, repo_type="dataset", delete_patterns=["*.parquet"]
             )

@@ -154,6 +154,7 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
     """
     tally = Tally()
     for kind, schema in (("problems", _PROBLEMS), ("rejected", _REJECTED), ("lineage", _LINEAGE)):
+        # An earlier build may have had more files than this one.
         for old in folder.glob(f"{kind}-*.parquet"):
             old.unlink()
         # Also without a row: the card names a table of each.
@@ -184,6 +185,7 @@ def _cut(rows: Iterable[tuple[dict[str, Any], T]]) -> Iterator[list[tuple[dict[s
 
     def size_of(row: tuple[dict[str, Any], T]) -> int:
         values, _ = row
+        # Texts are nearly all of a row.
         return sum(len(value) for value in values.values() if isinstance(value, str))
 
     return cut(rows, size_of, most=_ROWS_PER_FILE, size=_CHARACTERS_PER_FILE)
@@ -197,6 +199,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     kinds = [origin.kind for origin in candidate.origins]
     certificates = [origin.certificate for origin in candidate.origins]
     return {
+        # First, since some fields of a candidate have another form in the table.
         **row,
         "pass_rate": difficulty.pass_rate,
         "pass_rate_low": difficulty.pass_rate_low,

@@ -300,6 +300,7 @@ class Answering:
         late: set[int] = set()
         time_scale = self.judges.thorough.time_scale
         for results in self._judge_past_limits(tests):
+            # A copy, since the loop changes it.
             for number, (known, result) in enumerate(zip_longest(list(seconds), results)):
                 if result is None or result.verdict is Outcome.TIME_LIMIT:
                     late.add(number)

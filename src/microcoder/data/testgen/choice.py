@@ -74,8 +74,10 @@ def add_chosen(
         num_large=MOST_LARGE,
     )
     chosen = [tests[number] for number in numbers]
+    # Without origins, all tests are the source's own.
     origins = list(candidate.origins or [_GIVEN] * len(given))
     origins += [made.origin for made in chosen]
+    # A row without groups stays without them.
     groups = list(candidate.groups)
     if groups:
         groups += [made.group for made in chosen]

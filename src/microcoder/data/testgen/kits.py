@@ -195,6 +195,7 @@ def _kit_of(reply: WrittenGenerators) -> InputKit:
     """Return a model's generators, each with a recipe for some seeds."""
     programs = []
     recipes = []
+    # A model may write more than it was asked for.
     for number, code in enumerate(reply.generators[:_NUM_GENERATORS]):
         name = f"generator {number}"
         program = InputProgram(

@@ -94,6 +94,7 @@ def _infer_from_calls(
     for test in tests:
         lines = [line for line in test.input.split("\n") if line.strip()]
         known.append(KnownInput(test.input, tuple(map(parse_json, lines))))
+    # A model is learnt place by place, so all inputs need the same places.
     if len({len(values) for _, values in known}) > 1:
         return "another number of arguments in some inputs"
     model = learn([values for _, values in known], may_repeat=is_validated)
@@ -178,6 +179,7 @@ def open_bounds(
         for number in validators.ask(texts, flags):
             open_places.discard(probes[number].place)
     known = [values for _, values in schema.known]
+    # Validators decide here, so that lists may repeat an item.
     model = learn(known, may_repeat=True, open_places=open_places)
     return replace(schema, model=model, constants=_find_constants(candidate))
 
@@ -241,10 +243,12 @@ def mutate_known(
     must_differ = _ALL_DIFFER.search(candidate.statement) is not None
     seen = {known.text.strip() for known in schema.known}
     made: list[MadeInput] = []
+    # More attempts than inputs, since many fail or were made before.
     for number, name in zip(range(2 * MOST_MADE), cycle(MUTATIONS)):
         kind = f"mutated/{name}"
         # A seed that depends on these alone: a rebuild must make the same inputs.
         seed = int(digest_input(f"0/{candidate.id}/{kind}/{number}"), 16)
+        # By the seed as well, so that a rebuild takes the same one.
         parent = schema.known[seed % len(schema.known)]
         values = mutate(
             schema.model,

@@ -63,6 +63,7 @@ def generate(
     answering.references = passing_references(answering)
     if not answering.references:
         return _without_tests(candidate, "no accepted program passes the known tests")
+    # A problem with tests enough came here for want of large ones.
     only_large = has_tests
     inputs = _InputSearch(
         answering,
@@ -150,6 +151,7 @@ class _InputSearch:
         self._judge = answering.judges.thorough
         self._dropped = answering.dropped
         self._settings = settings
+        # Large tests are made by a package's own generators alone, so no model is asked.
         self._endpoint = None if only_large else endpoint
         self._only_large = only_large
         self._known = [test.input for test in answering.candidate.tests]
@@ -217,6 +219,7 @@ class _InputSearch:
         if not self._settings.keep_unchecked:
             self._dropped["no validator for inputs"] += 1
             return False
+        # The same program twice confirms nothing.
         if len({program.code for program in self._answering.references}) < 2:
             self._dropped["no validator and only one reference"] += 1
             return False

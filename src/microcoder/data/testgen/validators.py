@@ -88,6 +88,7 @@ class Validators:
         for program in self.programs:
             # All are started before the first is waited for.
             runs = {}
+            # Only those that every program before this one accepts.
             for number in sorted(valid):
                 run = start(
                     self.judge,
@@ -135,6 +136,7 @@ def read_validators(
         return None
     # The way that fits most known inputs is tried first, and decides about spoilt ones.
     ways.sort(key=lambda flags: -num_accepted[flags])
+    # The shortest first, since that one is spoilt.
     if known and validators.ask(spoil(tried[::-1]), ways[0]):
         dropped["validators accept a spoilt input"] += 1
         return None
@@ -243,6 +245,7 @@ def spoil(known: Sequence[str]) -> list[str]:
         before = first[: tokens[place].start()]
         after = first[tokens[place].end() :]
         spoilt += [before + other + after for other in ("xq", _HUGE, f"-{_HUGE}")]
+    # What was spoilt may by chance be another known input.
     return [text for text in dict.fromkeys(spoilt) if text not in known]
 
 

@@ -144,6 +144,7 @@ def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
     run_once(run, planned, seconds)
     again = [item for item in planned if item.program.has_passed]
     for _, program in again:
+        # That verdict was about one test; what counts are those about all.
         program.order = ()
         program.verdicts.clear()
     run_once(run, again)
@@ -215,6 +216,7 @@ def _trial_of(program: PlannedProgram, num_tests: int) -> Trial:
     first = program.verdicts[0]
     failed = _failed_tests(program, num_tests)
     over_limit = [number for number, outcome in failed.items() if outcome in LIMITS]
+    # It has run on no test, and so fails each.
     if first.outcome is Outcome.COMPILE_ERROR:
         failed = dict.fromkeys(range(num_tests), first.outcome)
     seconds: tuple[float, ...] = ()

@@ -133,6 +133,7 @@ def _set_seconds_by_language(plan: VerificationPlan) -> None:
         # Whole seconds, one at least, as Kattis counts them.
         seconds = min(float(max(1, whole_seconds)), LIMIT_STEPS_SECONDS[-1])
         by_language[language] = max(by_language.get(language, 0.0), seconds)
+    # Last, since in this language the limit of answers stands.
     by_language[plan.candidate.programming_language] = plan.answer_seconds
 
 

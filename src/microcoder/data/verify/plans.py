@@ -227,6 +227,7 @@ def _programs_of(candidate: Candidate) -> list[PlannedProgram]:
             program = Program(solution.code, language)
             programs.append(PlannedProgram(f"{number}", role, program))
     answers_language = candidate.programming_language
+    # In one language the source's order stays, so that a rebuild runs the same ones.
     programs.sort(key=lambda program: program.language != answers_language)
     return programs
 
@@ -242,6 +243,7 @@ def language_of(solution: Solution, candidate: Candidate) -> str:
         return ""
     if language.name == "python" and is_python2(solution.code):
         return ""
+    # A language may be known and not installed.
     if language.find_problem():
         return ""
     return language.name
@@ -276,6 +278,7 @@ def _trivial_functions(
     bodies = {f"constant {value}": value for value in _VALUES}
     bodies["echo"] = "arguments[0] if arguments else None"
     if constant is not None:
+        # In one expression, as all bodies here are.
         bodies["constant commonest answer"] = f"__import__('json').loads({constant!a})"
     programs = {}
     for title, value in bodies.items():

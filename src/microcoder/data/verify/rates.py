@@ -89,6 +89,7 @@ def combine_counts(counts: Sequence[Mapping[str, Counts]]) -> dict[str, Rate | N
     """
     rates = {}
     for name in _COUNTED:
+        # Problems without such programs say nothing about the rate, so they are not drawn.
         with_programs = [by_name[name] for by_name in counts if by_name[name][1]]
         rates[name] = rate_with_interval(with_programs)
     return rates
@@ -119,6 +120,7 @@ def _count(
 def _is_sound_without(item: Evidence, left_out: Trial | None) -> bool:
     """Whether a problem would be kept by a verifier that does not know one program."""
     others = tuple(trial for trial in item.trials if trial is not left_out)
+    # Without another reference nothing could be decided.
     if all(trial.role != "accepted" for trial in others):
         return False
     return find_fault(item.model_copy(update={"trials": others})) is None
@@ -189,6 +191,7 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
     fold = str if candidate.checker.case_sensitive else str.casefold
     answers = Counter(fold(test.output.strip()) for test in candidate.tests)
     coin_chance = 0.0
+    # Of one answer a guess is always right, and one to any power stays one.
     if len(answers) <= 2:
         coin_chance = float(len(answers)) ** -count_hidden(candidate)
     constant_share = max(answers.values()) / answers.total()
