@@ -72,6 +72,7 @@ def train(
         judge them, and say whether it can learn from them. Takes as long as half a step.
     """
     if not config:
+        # Who types `train micro` meant a recipe.
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
         raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
     resolved = load_config(TrainConfig, config, parse_overrides(overrides))
