@@ -232,6 +232,7 @@ def build(
     if not json:
         left = [f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows]
         work = f"left to do: {', '.join(left)}" if left else "all is done"
+        # On stderr, which leaves stdout to the result.
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {work}", file=sys.stderr)
     if dry_run:
         return

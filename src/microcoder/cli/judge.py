@@ -265,6 +265,7 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
     chosen = by_id[name]
     with contextlib.closing(Session(Sandboxes(options))) as session:
         session.open()
+        # As for a verdict, or the limits that are explained would be others.
         scale = options.time_scale or session.sandboxes.measure_time_scale()
         prepared = PreparedProblem(
             chosen, time_scale=scale, checker_seconds=options.checker_seconds

@@ -129,6 +129,7 @@ def require_training() -> None:
 
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
     """Print the resolved config, what it costs, and what keeps it from starting."""
+    # Before the costs, which are of no use for a folder that is another run's.
     check_run_directory(RunDirectory(target), config)
     find_extensions(config)
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.

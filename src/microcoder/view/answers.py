@@ -252,6 +252,7 @@ def encode(value: Any) -> str:
     NaN becomes null.
     """
     try:
+        # NaN is no JSON, and a browser's parser refuses the whole text for it.
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
         return json.dumps(finite(value), allow_nan=False, separators=(",", ":"))

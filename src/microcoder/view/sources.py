@@ -542,6 +542,7 @@ class VerdictSource(LineSource):
         self._begins = []
         lights = []
         for begin, row in read_lines(self._path):
+            # The line with the file's origin has none.
             if "verdict" in row:
                 self._begins.append(begin)
                 problem_id = str(row.get("id", ""))

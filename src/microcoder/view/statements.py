@@ -112,6 +112,7 @@ def find_frame(prompts: Collection[str]) -> PromptFrame | None:
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:
         return None
+    # Reversed, ends are beginnings, and counted by the same function.
     backwards = {prompt[::-1] for prompt in folded}
     return PromptFrame(before=_count_shared(folded), after=_count_shared(backwards))
 

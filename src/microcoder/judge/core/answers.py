@@ -144,6 +144,7 @@ def _is_program_before(block: Block, end: int, language: str) -> bool:
     """Whether a block is closed before an offset and can be the program."""
     if not block.is_closed or block.end > end or block.tag in NO_PROGRAM:
         return False
+    # A tag is enough: the answer may be over behind a program that does not compile.
     return sketch(block.code, language).stands or block.tag in ALIASES.get(language, ())
 
 

@@ -54,6 +54,7 @@ class Config(Record):
             for key in _SHORT_FORM_KEYS:
                 if key in fields:
                     return {key: values}
+            # Left as it is, so that pydantic says what it should be.
             return values
         if not isinstance(values, Mapping):
             return values

@@ -201,6 +201,7 @@ def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> 
     except (OSError, TypeError):  # a callable object, or compiled
         file = module.__file__
         line = 1
+    # Compiled code has no source to digest, but is no mistake.
     code = b""
     if file and Path(file).is_file():
         code = Path(file).read_bytes()

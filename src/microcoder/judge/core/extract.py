@@ -343,9 +343,11 @@ def _rank_block(block: Block, traits: Sketch, before: Sketch, language: str) -> 
 
 def _adds_nothing(traits: Sketch, before: Sketch) -> bool:
     """Whether a block is an example that uses the program before it, or repeats a part of that."""
+    # Given classes aside: a real answer uses the nodes that an earlier block may repeat.
     is_example = not traits.uses.isdisjoint(before.defines.keys() - _GIVEN)
     if is_example:
         return True
+    # A whole answer is no part of the one before, even if it repeats all of it.
     if "Solution" in traits.defines or traits.is_whole:
         return False
     is_smaller = before.is_whole or (traits.defines != before.defines and not before.acts)

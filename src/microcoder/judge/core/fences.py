@@ -221,6 +221,7 @@ def find_head(text: str, language: str) -> Head | None:
     first = fences[0]
     start = _find_head_start(text, language)
     is_empty = not (text[start : first.start] + text[first.start : first.code_end]).strip()
+    # A fence that nothing comes before opens a block and closes none.
     if is_empty:
         return None
     head = _find_compiling_head(text, start, fences, language)

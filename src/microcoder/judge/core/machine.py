@@ -193,6 +193,7 @@ def _waited_for_others(thread: _Thread, run_seconds: float) -> float:
         run_seconds: what it and its siblings ran.
     """
     siblings_ran = run_seconds - thread.run_seconds
+    # Siblings may also have run while it slept, which is no waiting.
     return max(0.0, thread.queue_seconds - siblings_ran)
 
 

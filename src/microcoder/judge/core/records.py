@@ -45,6 +45,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
         name = record.id
         # Two problems of one id would share verdicts and rows.
         if name in first_location:
+            # The line alone, since both are in this file.
             before = first_location[name].removeprefix(f"{what} {path} ")
             raise DataError(
                 f"{location}: id {name!r} was already used on {before}; give each record its own"

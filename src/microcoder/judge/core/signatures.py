@@ -90,6 +90,7 @@ def find_head(source: str, name: str) -> ast.FunctionDef | None:
 
     The code may lack the body.
     """
+    # Names come from data sets, and may be anything.
     if not name.isidentifier():
         return None
     head = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source)

@@ -34,6 +34,7 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
     None for fewer than five verdicts.
     """
     total = len(batch)
+    # A few programs may fail alike by chance.
     if total < _LEAST:
         return []
     sentences = []
