@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from microcoder.lazy import lazy_names
 
+# For type checkers, which do not call the `__getattr__` below.
 if TYPE_CHECKING:
     from microcoder.data.formats.rows import read_problem
     from microcoder.judge import Judge

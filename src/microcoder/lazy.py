@@ -23,6 +23,7 @@ def lazy_names(
 
     def get(name: str) -> object:
         if name not in module_of:
+            # The one error that `hasattr` and `from ... import` understand.
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         value = getattr(import_module(f"{package}.{module_of[name]}"), name)
         # The next use finds it there, and does not come here.
@@ -30,6 +31,7 @@ def lazy_names(
         return value
 
     def list_names() -> list[str]:
+        # Completion at a prompt shows names before they are imported.
         return sorted({*vars(sys.modules[package]), *module_of})
 
     return get, list_names

@@ -174,15 +174,18 @@ def main(arguments: list[str] | None = None) -> None:
     # Looking for plugins reads the metadata of every package that is installed.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     _replace_closed_streams()
+    # The parser knows one help; which was typed, `_print_keys` looks up.
     words = ["--help" if word == "--help-all" else word for word in typed]
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     try:
+        # Errors come back to us, so that all of them are printed in one form.
         build_app(words)(
             words, exit_on_error=False, print_error=False, result_action="return_value"
         )
         if {"--help", "-h"} & set(words):
             _print_keys(typed)
+        # A pipe that nobody reads is noticed here, and not while Python ends.
         sys.stdout.flush()
     except MicroCoderError as error:
         _fail(str(error))
@@ -249,6 +252,7 @@ def _print_keys(typed: Sequence[str]) -> None:
     try:
         config = getattr(importlib.import_module(module), name)
     except ModuleNotFoundError as error:
+        # No error: the help itself needs no extra, and is on the screen already.
         print(f"To list its keys {_name_extra(error, typed)}")
         return
     usual = () if "--help-all" in typed else USUAL_KEYS.get(command, ())
@@ -267,6 +271,7 @@ def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
     """
     from microcoder.judge.core.machine import how_to_install
 
+    # A module of ours that is missing is a bug, which no installation mends.
     if (error.name or "microcoder").partition(".")[0] == "microcoder":
         raise error
     return f"this needs {error.name}; type: {how_to_install(_EXTRAS.get(words[0], 'insights'))}"
@@ -291,6 +296,7 @@ def _explain_file(error: OSError) -> str:
 
 def _explain(error: CycloptsError) -> str:
     """Return an error in the command line's words as a sentence."""
+    # By name, so that pydantic is imported only where it raised.
     if type(error.__cause__).__module__.startswith("pydantic"):
         from microcoder.judge.core.errors import explain_fault
 

@@ -64,6 +64,7 @@ def audit_judge(
         raise ConfigError(
             f"--python {python} does not exist; pass an interpreter, such as .venv/bin/python"
         )
+    # Not resolved: the link to the interpreter is what makes a virtual environment.
     interpreter = str(python.absolute()) if python else sys.executable
     judges = [read_judge(text, python=interpreter) for text in judge]
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)
@@ -76,5 +77,6 @@ def audit_judge(
         (out / "audit.json").write_text(write_json(audits, plan))
         (out / "audit.md").write_text(write_page(audits, plan))
     print(f"{out / 'audit.md'}")
+    # A script must not take an audit that asked no judge for a success.
     if not any(audit.results for audit in audits):
         raise SystemExit(1)

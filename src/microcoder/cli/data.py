@@ -92,6 +92,7 @@ def audit(
         Run programs even if the sandbox lacks isolation. Only for programs that you trust.
     """
 
+    # Before the imports: they name one missing package at a time, and never pandoc.
     require_data()
     from microcoder.data.corpus.build import audit as audit_source
     from microcoder.data.corpus.settings import BuildConfig
@@ -163,6 +164,7 @@ def _read_source(path: str, form: str, inside: str, columns: str) -> SourceSetti
 def _read_benchmark(text: str) -> SourceSettings:
     from microcoder.data.corpus.settings import SourceSettings
 
+    # At the first mark, since a path may hold others.
     form, mark, path = text.partition("=")
     if not mark or not form or not path:
         raise ConfigError(
@@ -230,6 +232,7 @@ def build(
     if not json:
         left = [f"{step} {num_rows:,}" for step, num_rows in plan.missing.items() if num_rows]
         work = f"left to do: {', '.join(left)}" if left else "all is done"
+        # On stderr, which leaves stdout to the result.
         print(f"{plan.num_rows:,} rows in {len(plan.shards)} shards; {work}", file=sys.stderr)
     if dry_run:
         return
@@ -289,6 +292,7 @@ def _print_built(built: Built) -> None:
             f"corpus {state}: {built.corpus}; type `microcoder view {built.corpus}` to look into it"
         )
         _warn_of_guessable(built.corpus / "funnel.json")
+        # An empty corpus is written all the same, and nobody should have to open it to see that.
         if not built.step_counts[-1].num_kept:
             print("no problem was kept; `microcoder view` shows why each row went", file=sys.stderr)
 

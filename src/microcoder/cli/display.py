@@ -67,6 +67,7 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
             )
         key, has_value, value = flag[2:].partition("=")
         option = f"--{key.replace('_', '-')}"
+        # A misspelt option would pass for a key of the configuration, which is then unknown.
         close = difflib.get_close_matches(option, _OPTIONS, n=1, cutoff=0.8)
         if close:
             raise ConfigError(f"unknown option {flag}; did you mean {close[0]}?")
@@ -74,6 +75,7 @@ def parse_overrides(words: tuple[str, ...]) -> dict[str, str]:
             if not rest:
                 raise ConfigError(f"{flag} has no value; type {flag} VALUE")
             value = rest.pop(0)
+        # Dashes are taken, too, as all other options have them.
         overrides[key.replace("-", "_")] = value
     return overrides
 
@@ -104,6 +106,7 @@ class LineDisplay:
     responses grow.
     """
 
+    # Of the class, so that a display needs no `__init__` that calls this one's.
     _is_muted = False
     _bar: Bar | None = None
     _last_sampling = 0.0
@@ -120,6 +123,7 @@ class LineDisplay:
             sys.stderr.write(printable(text).rstrip() + "\n")
             sys.stderr.flush()
         except OSError:
+            # Nobody reads stderr any more: that is no reason to end a command.
             self._is_muted = True
 
     def sampling(self, progress: SamplingProgress) -> None:
@@ -142,6 +146,7 @@ class LineDisplay:
             return
         if progress.ended == progress.total:
             return
+        # A batch's silence begins with the batch, not with the line before it.
         self._last_sampling = max(self._last_sampling, time.monotonic() - progress.seconds)
         if time.monotonic() - self._last_sampling >= _MOST_SECONDS_OF_SILENCE:
             self._last_sampling = time.monotonic()
@@ -162,6 +167,7 @@ class Bar:
         full = round(_BAR_CELLS * done / total)
         cells = "#" * full + "." * (_BAR_CELLS - full)
         line = f"[{cells}] {printable(text)}"
+        # The line is cleared first, as the bar before may have been longer.
         sys.stderr.write(f"\r\x1b[K{line[:width]}")
         sys.stderr.flush()
         self._is_drawn = True
@@ -227,6 +233,7 @@ class StepDisplay(LineDisplay, Observer):
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
+        # It must not draw over what the command prints next.
         self._heart.join()
         with self._lock:
             self._clear_bar()
@@ -281,6 +288,7 @@ class StepDisplay(LineDisplay, Observer):
                     self._draw(self._latest)
 
     def _draw(self, step: _Step) -> None:
+        # Nothing to do is nothing to show, and has no share to draw.
         if not step.total:
             return
         is_whole = step.done >= step.total
@@ -293,6 +301,7 @@ class StepDisplay(LineDisplay, Observer):
             is_due = is_new
         else:
             is_due = is_new and silence >= _SECONDS_BETWEEN_LINES
+            # Long silence looks like a command that hangs.
             is_due = is_due or silence >= _MOST_SECONDS_OF_SILENCE
         if is_due:
             step.shown = step.done
@@ -334,6 +343,7 @@ class StepDisplay(LineDisplay, Observer):
         num_done = step.done - step.first
         num_left = step.total - step.done
         parts = [f"{step.done:,} of {step.total:,}{self._unit}", describe_seconds(seconds)]
+        # Before the first unit there is no rate to go by.
         if num_done > 0 and num_left > 0:
             parts.append(f"about {describe_seconds(seconds / num_done * num_left)} left")
         if step.counts:
@@ -362,5 +372,6 @@ def printable(text: str) -> str:
 
     Other runs of spaces, as in a table, are kept.
     """
+    # Texts of models and files may hold codes that move a cursor or hide lines.
     marked = "".join(character if character.isprintable() else "\0" for character in text)
     return re.sub(" *\0[\0 ]*", " ", marked)

@@ -42,6 +42,7 @@ def doctor(
         print(json_module.dumps(record))
     else:
         print("\n".join(describe(record)))
+    # By the exit code a script sees that this machine is not ready.
     if not record["ok"]:
         sys.exit(1)
 
@@ -73,6 +74,7 @@ def examine(options: SandboxFlags = _DEFAULTS) -> dict[str, Any]:
             record["environment"] = judge.environment.as_record()
     except EvaluatorFault as fault:
         record["ok"] = False
+        # What is known without a sandbox is shown all the same.
         record["fault"] = str(fault)
         return record
     self_test = []
@@ -207,6 +209,7 @@ def run_probes(judge: Judge) -> list[SelfTestResult]:
     """
     results = []
     for probe in PROBES:
+        # A language that is not installed is listed above, and is no failure.
         if LANGUAGES[probe.language].find_problem():
             continue
         # An endless program uses its limit up; the others may run on a slow machine.

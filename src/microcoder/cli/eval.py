@@ -57,6 +57,7 @@ def evaluate(
     from microcoder.eval.evaluation import digest_config, plan_evaluation, run_evaluation
     from microcoder.eval.report import render_results
 
+    # By the config's digest, so that the same command finds what it began.
     target = run_dir or Path("runs") / f"eval-{digest_config(resolved)}"
     if dry_run:
         print_resolved(resolved.model_dump(mode="json"))

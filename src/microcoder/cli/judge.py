@@ -122,6 +122,7 @@ def _check_output(output: Path | None, input_path: Path) -> Path:
         raise DataError(f"-o is missing; type: microcoder judge {input_path} -o VERDICTS.jsonl")
     if output.is_dir():
         raise DataError(f"{output} is a folder; choose a file with -o")
+    # By the file and not by its name, since a link may lead to the input.
     if output.exists() and output.samefile(input_path):
         raise DataError(f"{output} is the input file; choose another -o")
     return output
@@ -224,6 +225,7 @@ def _judge_answers(
         benchmark=ProblemFile(
             kind="problems", path=saved.problems, format=saved.form, columns=saved.columns
         ),
+        # Answers to a few problems may be judged, too: the report counts the others.
         generation=GenerationFile(kind="file", path=saved.responses, allow_missing=True),
         judging=SandboxConfig(**judging),
     )
@@ -233,6 +235,7 @@ def _judge_answers(
     digest = sha256("".join([digest_config(config), *contents]).encode()).hexdigest()[:16]
     folder = output or Path("runs") / f"judged-{digest}"
     if overwrite and folder.exists():
+        # Only an evaluation is deleted, whatever folder was typed.
         EvaluationFolder(folder).check_ours()
         shutil.rmtree(folder)
     with StepDisplay() as display:
@@ -262,6 +265,7 @@ def _explain(submissions: list[Submission], name: str, options: JudgeOptions) ->
     chosen = by_id[name]
     with contextlib.closing(Session(Sandboxes(options))) as session:
         session.open()
+        # As for a verdict, or the limits that are explained would be others.
         scale = options.time_scale or session.sandboxes.measure_time_scale()
         prepared = PreparedProblem(
             chosen, time_scale=scale, checker_seconds=options.checker_seconds
@@ -295,6 +299,7 @@ def _judge_all(
     """Judge submissions and add each verdict to the file as it comes."""
     counts = Counter(row["verdict"] for row in verdicts.done.values())
     with StepDisplay() as display:
+        # Verdicts of earlier commands count, so that the line agrees with the file.
         display.phase("judging", done=counts.total(), total=num_total, counts=counts)
 
         def keep(index: int, verdict: Verdict) -> None:
@@ -336,6 +341,7 @@ def _has_crashed_checker(row: dict[str, Any]) -> bool:
 
 def _print_summary(output: Path, summary: dict[str, Any]) -> None:
     counts = describe_counts(summary["verdicts"]) or "nothing yet"
+    # Nothing was judged now, so there is no time of this command to print.
     if not summary["num_judged"]:
         print(f"{output} was already complete: {counts}")
         return

@@ -27,6 +27,7 @@ class SandboxFlags:
     def read(self, **further: Any) -> JudgeOptions:
         """Return these options but the languages, and further ones, as `JudgeOptions`."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
+        # No option of one judge: `add_languages` registers them for the whole process.
         del options["languages"]
         return JudgeOptions.read({**options, **further})
 

@@ -42,6 +42,7 @@ def packages(
         chosen = load_profile(profile)
         folder = install_packages(chosen) if chosen.packages else "nothing to install"
         print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
+    # Who asks for headers alone wants no list.
     elif not headers:
         _list_profiles()
     languages = headers

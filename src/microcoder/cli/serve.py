@@ -72,6 +72,7 @@ def serve(
 
     _check_port(host, port)
     tokens = read_tokens(token_file) if token_file else frozenset()
+    # Who reaches the service runs programs on this machine: that has to be meant.
     if not tokens and not no_auth and not _is_local(host):
         raise ConfigError(
             f"host = {host} without a token; pass --token-file FILE, or --no-auth on a network "
@@ -119,6 +120,7 @@ def _check_port(host: str, port: int) -> None:
     """Raise ConfigError if the port is taken, before a judge is started."""
     try:
         family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        # Bound and closed at once: the server itself listens when its judge is ready.
         with socket.create_server(address[:2], family=family):
             return
     except OSError as error:
@@ -133,6 +135,7 @@ def _read_tls(cert: Path | None, key: Path | None) -> tuple[Path, Path] | None:
             raise ConfigError(f"--tls-cert {cert}, --tls-key {key}: give both, or neither")
         return None
     try:
+        # Read now: the server would fail only after the judge has started.
         ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(cert, key)
     except (OSError, ValueError) as error:
         raise ConfigError(
@@ -146,6 +149,7 @@ def _is_local(host: str) -> bool:
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
+        # Any other name may resolve to an address that the network reaches.
         return host == "localhost"
 
 

@@ -119,6 +119,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
     from microcoder.lab.studies.workers import default_jobs, missing_work
 
     scale = chosen.size
+    # Such a run takes a whole machine, and this command has one pool of processes.
     if scale not in (MICRO, QUICK) and not dry_run:
         raise ConfigError(
             f"runs at {scale} need a machine each; add --dry-run to print their commands"
@@ -149,6 +150,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         )
     failed: dict[str, str] = {}
     if missing and not dry_run:
+        # Only here: a finished study needs no torch to be looked at.
         require_training()
         # Before the runs: an interrupted study's catalogue names its runs, too.
         write_catalogue(planned)
@@ -158,6 +160,7 @@ def _run(name: str | None, chosen: Chosen, jobs: int | None, *, dry_run: bool, j
         summary["failed"] = sorted(failed)
     if json:
         print(json_module.dumps(summary, indent=2))
+    # Last, so that what has succeeded is printed first.
     if failed:
         reasons = "\n".join(f"  {label}: {reason}" for label, reason in failed.items())
         raise TrainingError(
@@ -217,6 +220,7 @@ def _report(
                 name,
                 replace(chosen, runs=runs.parent),
                 output,
+                # The folder in the file is named by the code that its runs were made by.
                 code or runs.name,
                 json=json,
                 records=chosen.runs,
@@ -299,6 +303,7 @@ def _command(study: Study, work: Work, scale: str) -> str:
     words = ["microcoder", "train", "-c", str(study.path.parent / chosen.baseline)]
     for key, value in keys.items():
         words.append(f"--{key}")
+        # JSON's numbers, lists and booleans are TOML's, too, which flags are read as.
         words.append(value if isinstance(value, str) else json_module.dumps(value))
     return shlex.join([*words, "--run-dir", str(work.folder)])
 

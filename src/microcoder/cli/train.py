@@ -72,6 +72,7 @@ def train(
         judge them, and say whether it can learn from them. Takes as long as half a step.
     """
     if not config:
+        # Who types `train micro` meant a recipe.
         recipe = overrides[0] if overrides and not overrides[0].startswith("-") else "RECIPE"
         raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
     resolved = load_config(TrainConfig, config, parse_overrides(overrides))
@@ -128,6 +129,7 @@ def require_training() -> None:
 
 def _print_dry_run(config: TrainConfig, target: Path, *, gpu_memory_gib: float | None) -> None:
     """Print the resolved config, what it costs, and what keeps it from starting."""
+    # Before the costs, which are of no use for a folder that is another run's.
     check_run_directory(RunDirectory(target), config)
     find_extensions(config)
     # Weights and optimizer are sharded by verl, or as `accelerate launch` was told.

@@ -54,6 +54,7 @@ def view(
         print(f"{server.url}  (Ctrl-C ends)", flush=True)
         try:
             server.serve_forever()
+        # Ctrl-C is the way to end a viewer, and no failure.
         except KeyboardInterrupt:
             print("microcoder: the viewer has ended", file=sys.stderr)
 

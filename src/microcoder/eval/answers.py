@@ -108,6 +108,7 @@ def read_samples(
         rows = [row for _, row in read_values(path, _NOUN)]
     answers = list(_read_answers(rows, questions, config, extract))
     samples = [sample for sample in answers if sample is not None]
+    # Before the next check, whose advice on ids would mislead.
     if not answers:
         raise DataError(f"{_NOUN} {path} holds no answer: the lists of its rows are empty")
     if not samples:
@@ -117,6 +118,7 @@ def read_samples(
         )
     answered = {sample.problem_id for sample in samples}
     missing = [question.id for question in questions if question.id not in answered]
+    # Left out in silence, hard problems would raise the accuracy of who does not answer them.
     if missing and not config.allow_missing:
         raise DataError(
             f"{_NOUN} {path} has no answer to {len(missing)} of {len(questions)} problems (first: "
@@ -160,6 +162,7 @@ def _read_answers(
         where = f"{_NOUN} {config.path} line {number}"
         with placed(where, f"write {_FORMS}"):
             row = _read_row(values, where, by_name)
+        # A guess would judge the answer by another problem's tests.
         if row.name not in by_id and num_of_name[row.name] > 1:
             raise DataError(
                 f"{where}: {num_of_name[row.name]} problems have the id {row.name!r} in their "
@@ -239,6 +242,7 @@ def _read_texts(row: Row, field: str, where: str) -> list[str]:
             # Of a missing answer the text is empty.
             is_readable = item is None or _is_chat(item)
             plain.append(text_of(item) if is_readable else item)
+        # A row of its own, so that an item of another type is refused as in any other field.
         texts = Row({field: plain}, id=where, dataset="").texts(field)
     else:
         texts = [row.text(field)]

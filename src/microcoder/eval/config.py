@@ -95,6 +95,7 @@ class EvalConfig(Config):
     def _contradictions(self) -> Iterator[str]:
         if isinstance(self.generation, GenerationFile):
             for name, table in (("prompt", self.prompt), ("sampling", self.sampling)):
+                # Values that change nothing are let pass: a config may spell out its defaults.
                 if table != type(table)():
                     key = f"{name}.{min(table.model_fields_set)}"
                     yield f'generation.kind = "file" asks nothing; leave out {key}'

@@ -117,6 +117,7 @@ def _check_model(
     generation: Transformers, config: EvalConfig, questions: Sequence[Question], ask: PromptBuilder
 ) -> None:
     """Raise ConfigError unless a model can generate in this process, and its prompts fit."""
+    # Looked up and not imported: that takes long, and the config may still be wrong.
     if find_spec("torch") is None or find_spec("transformers") is None:
         raise ConfigError(
             "generating with a local model needs torch and transformers, which are not installed; "
@@ -223,6 +224,7 @@ class Evaluation:
         generation = self.config.generation
         done = folder.read_samples()
         if isinstance(generation, GenerationFile):
+            # Answers of a file cost nothing: half of them are written anew, not continued.
             if len(done) < len(self.saved):
                 write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return
@@ -300,6 +302,7 @@ class Evaluation:
             report=self.observer.sampling,
             keep_prompts=prompts.extend,
         )
+        # Lazily, so that each response is kept as soon as it is there.
         return ((requests[index], response, prompts[index]) for index, response in responses)
 
     def judge_samples(self) -> None:
@@ -311,6 +314,7 @@ class Evaluation:
             if key not in judged:
                 pending.setdefault(sample.problem_id, []).append(sample)
         self.observer.phase("judging", done=len(judged), total=len(samples))
+        # Where all is judged no judge is started, which takes a while.
         if pending:
             judging = self.config.judging
             with Judge(workers=judging.workers, **judging.judge_options()) as judge:
@@ -354,6 +358,7 @@ class Evaluation:
             del row["id"]
             row["problem_id"] = sample.problem_id
             row["sample_index"] = sample.sample_index
+            # Each as it comes, so that a kill loses none.
             append_row(self.folder.verdicts, row)
             self.observer.advance(verdict.outcome.value)
 
@@ -386,6 +391,7 @@ def _name_environment(record: Mapping[str, Any]) -> dict[str, Any]:
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
     """Return the seed of a sample, whatever is sampled before it."""
+    # By name and not by position: a selection of the problems samples the same responses.
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
     # 31 bits, which fit a signed integer.
     return int.from_bytes(digest[:4], "big") >> 1

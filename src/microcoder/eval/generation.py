@@ -23,6 +23,7 @@ def load_questions(config: EvalConfig) -> list[Question]:
     benchmark = config.benchmark
     questions = benchmark.read()
     silent = [question.id for question in questions if not question.problem.statement.strip()]
+    # A file of answers asks nothing, so its problems need no statements.
     if silent and not isinstance(config.generation, GenerationFile):
         raise DataError(
             f"{benchmark.noun} {benchmark.path}: {len(silent)} problems have no statement (first: "
@@ -51,6 +52,7 @@ def build_messages(question: Question, config: EvalConfig, ask: PromptBuilder) -
     # A problem file has no published prompt.
     if text is None:
         return ask(question.problem).as_chat()
+    # The user's own system turn takes the place of the benchmark's.
     system = ask.system or config.benchmark.system
     before = (Turn("system", system),) if system else ()
     return Prompt(question.id, text, before).as_chat()
@@ -99,6 +101,7 @@ def ask_endpoint(
     if chat_template_options:
         # The name that the servers of vLLM, SGLang and llama.cpp know them by.
         shared_keys["chat_template_kwargs"] = dict(chat_template_options)
+    # One iterator for all threads: each takes the next request when it is free.
     waiting = iter(tuple(requests))
     done: queue.SimpleQueue[tuple[ResponseRequest, Completion] | Exception] = queue.SimpleQueue()
     client = Endpoint(config)

@@ -156,6 +156,7 @@ class EvaluationFolder(WorkFolder):
             DataError: they are not those of the manifest.
         """
         rows = read_rows(self.questions)
+        # Results are by these rows, so a lost line would drop a problem from every figure.
         is_whole = len(rows) == self.read_manifest()["benchmark"]["num_problems"]
         if not is_whole or not all(map(_is_question, rows)):
             raise DataError(
@@ -180,6 +181,8 @@ class EvaluationFolder(WorkFolder):
         for row in read_rows(self.verdicts):
             match row:
                 case {"problem_id": str(name), "sample_index": int(index), "verdict": str()}:
+                    # A sample is judged again only after a sandbox error, so the later verdict
+                    # counts.
                     latest[name, index] = row
                 case _:
                     raise DataError(
@@ -203,6 +206,7 @@ def solved_from(verdicts: Mapping[Key, Row]) -> dict[str, list[bool | None]]:
     solved: dict[str, list[bool | None]] = {}
     for (problem_id, _), row in sorted(verdicts.items()):
         outcome = row["verdict"]
+        # Not False: that our machine failed says nothing of the program.
         is_solved = None
         if outcome != Outcome.SANDBOX_FAULT:
             is_solved = outcome == Outcome.ACCEPTED
@@ -276,8 +280,10 @@ def _values(questions: Sequence[Row], field: str) -> list[str]:
     def rank(value: str) -> tuple[int, int, str]:
         name = value.lower()
         position = _ORDER.index(name) if name in _ORDER else len(_ORDER)
+        # As numbers: the rating 800 comes before 1200.
         return position, int(value) if value.isdigit() else 0, value
 
+    # Problems that lack it are in the totals alone.
     values = {question[field] for question in questions} - {""}
     return [*sorted(values, key=rank), ALL]
 
@@ -349,8 +355,10 @@ def compare(
         raise DataError(
             f"{before.root} and {after.root} share no judged problem; compare runs of one benchmark"
         )
+    # What each problem has the samples for in both: a larger k would drop problems.
     smallest = min(min(len(old[name]), len(new[name])) for name in shared)
     ks = sorted({1, smallest, *pass_at})
+    # `get`, since a manifest without one is still an evaluation's.
     digest_before = before.read_manifest()["benchmark"].get("digest")
     digest_after = after.read_manifest()["benchmark"].get("digest")
     return {

@@ -37,6 +37,7 @@ def code_judge(mode: Mode = "all", **judge: Unpack[SharedJudgeKeys]) -> Scorer:
     judging = shared_judge(**check_mode(mode, judge))
 
     async def judge_sample(state: TaskState, target: Target) -> Score:
+        # Samples that other code made may have a row's columns there themselves.
         problem = to_problem(state.metadata.get("problem", state.metadata))
         # Inspect's two names of a length limit: the request's, and the model's.
         is_truncated = state.output.stop_reason in ("max_tokens", "model_length")
@@ -63,6 +64,7 @@ def to_sample(row: dict[str, Any], format: str | None = None) -> Sample:
     Its metadata have the problem, for the scorer.
     """
     problem: Problem = to_problem(row, format)
+    # Without defaults, since logs repeat a sample's metadata.
     record = problem.model_dump(mode="json", exclude_defaults=True)
     return Sample(
         input=instruct(problem),

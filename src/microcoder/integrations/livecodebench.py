@@ -121,6 +121,7 @@ def _run(
 ) -> list[Result]:
     # One problem for all programs of a sample: its tests are read and kept once.
     by_sample = {id(sample): to_problem(sample, timeout) for sample in samples}
+    # By identity: a sample is a dict, which has no hash, and large to compare.
     problems = [by_sample[id(sample)] for sample in samples]
     verdicts = shared_judge().judge([Program(code) for code in codes], problems)
     return list(map(describe, verdicts, problems))

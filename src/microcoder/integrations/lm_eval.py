@@ -52,6 +52,7 @@ def _take(text: str, problem: Problem) -> Program:
 
     It lacks its fences where the task's prompt and stop words hold them.
     """
+    # Plain code first: the harness cuts a response at its stop words, which may be fences.
     bare = find_bare_program(text, problem)
     if bare is None:
         return extract_program(text, language=problem.language)

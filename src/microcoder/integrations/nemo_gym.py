@@ -76,6 +76,7 @@ class CodeServer(SimpleResourcesServer):
         verdict = await shared_judge().judge_async(program, problem)
         reward = score_verdict(verdict)
         return CodeVerifyResponse(
+            # Tests may be megabytes, and the client has them.
             **body.model_dump(exclude={"verifier_metadata"}),
             # NeMo-Gym has no reward of None; the mask says that this one is none.
             reward=0.0 if reward is None else reward,
@@ -87,6 +88,7 @@ class CodeServer(SimpleResourcesServer):
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
         """Return NeMo-Gym's figures without the masked samples, and how many those were."""
+        # The reward of a masked one is a placeholder, and would count as a wrong answer.
         scored = [response for response in body.verify_responses if not response.get("mask_sample")]
         request = AggregateMetricsRequest(verify_responses=scored)
         metrics = await super().aggregate_metrics(request)

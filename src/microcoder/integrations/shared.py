@@ -121,6 +121,7 @@ def _open(options: Mapping[str, Any]) -> BaseJudge:
     url = options.get("url")
     if url is None:
         return Judge(**{name: value for name, value in options.items() if name != "url"})
+    # The service was started with its own: ours would change nothing.
     others = sorted(options.keys() - {"url", "stop"})
     if others:
         raise ConfigError(
@@ -131,6 +132,7 @@ def _open(options: Mapping[str, Any]) -> BaseJudge:
     from microcoder.train.run.judging import TOKEN_VARIABLE
 
     client = JudgeClient(url, token=os.environ.get(TOKEN_VARIABLE))
+    # `fraction` would get shares of some tests from a service that stops at a failure.
     stop = client.about()["stop"]
     if stop != options.get("stop", stop):
         raise ConfigError(
@@ -150,6 +152,7 @@ def _forget() -> None:
     The parent's threads do not exist here, and its sandboxes answer the parent.
     """
     global _state
+    # The options stay: a judge of the child is to be like the parent's.
     _state = _State(dict(_state.options))
 
 
@@ -198,10 +201,12 @@ def as_figures(verdict: Verdict) -> dict[str, float | str]:
         "tests_passed": float(verdict.tests_passed),
         "tests_run": float(len(ran)),
         "tests_total": float(verdict.tests_total),
+        # 0 where nothing was run, since frameworks average these.
         "cpu_seconds": max((test.cpu_seconds for test in ran), default=0.0),
         "wall_seconds": max((test.wall_seconds for test in ran), default=0.0),
         "memory_mib": max((test.memory_mib for test in ran), default=0.0),
     }
+    # One key an outcome, so that a framework's mean over programs is its share.
     for outcome in Outcome:
         figures[f"is_{outcome}"] = float(verdict.outcome is outcome)
     return figures

@@ -32,6 +32,7 @@ class CodeReward:
     TRL leaves a reward of None out of its group.
     """
 
+    # TRL names a reward's metrics by this, which an instance does not have by itself.
     __name__ = "code_reward"
 
     def __init__(
@@ -64,6 +65,7 @@ class CodeReward:
         self, completions: Completions, columns: Mapping[str, Any]
     ) -> tuple[list[Program], list[Problem]]:
         """Return the program of each completion, and its problem."""
+        # One text or chat would pass for a list of letters or of messages.
         is_single_chat = any(isinstance(completion, Mapping) for completion in completions)
         if isinstance(completions, str) or is_single_chat:
             raise DataError(
@@ -103,6 +105,7 @@ class CodeReward:
 
 def _check_column(name: str, column: Any, num: int) -> None:
     """Raise DataError unless a column has one value for each completion."""
+    # A text of the right length would be cut into letters.
     if isinstance(column, str) or len(column) != num:
         raise DataError(f"column {name} is no list of {num} values, one for each completion")
 

@@ -62,10 +62,12 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
         return verdict.is_accepted
 
     async def _judge(self, program: Program) -> Verdict:
+        # At each answer: a task is sent to a worker, whose process has a judge of its own.
         judging = shared_judge(**self.config.judge)
         try:
             verdict = await judging.judge_async(program, self.data.problem)
         except EvaluatorFault as error:
+            # By this error verifiers tells a broken sandbox from a wrong answer.
             raise vf.SandboxError(str(error)) from error
         if not verdict.is_scorable:
             raise vf.SandboxError(verdict.detail)

@@ -60,6 +60,7 @@ async def compute_score(
         DataError: the row holds no problem that can be judged.
         EvaluatorFault: the sandbox failed each time, and `on_fault` is `raise`.
     """
+    # verl passes on what a config says, whatever the annotation here.
     if on_fault not in ("raise", "leave_out"):
         raise ConfigError(f'on_fault = {on_fault!r}; use "raise" or "leave_out"')
     judging = shared_judge(**check_mode(mode, judge))

@@ -69,6 +69,7 @@ def show_overview(collection: Collection, words: Words) -> Row:
     for run in collection.values():
         if run is source or not isinstance(run, TrainingSource):
             continue
+        # On other problems a difference would say nothing.
         if run.problems_digest == source.problems_digest:
             others.append(run.history())
     return describe_report(source.history(), others)
@@ -95,6 +96,7 @@ def search_texts(collection: Collection, words: Words) -> Row:
     source = _find_run(collection, words)
     index = source.index()
     mask = find_texts(source.parts(index), _read_needle(words))
+    # Bits and no ids: those of a million rollouts are 125 kB.
     bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
     return {"version": index.version, "num": len(mask), "bits": bits}
 
@@ -250,6 +252,7 @@ def encode(value: Any) -> str:
     NaN becomes null.
     """
     try:
+        # NaN is no JSON, and a browser's parser refuses the whole text for it.
         return json.dumps(value, allow_nan=False, separators=(",", ":"))
     except ValueError:
         return json.dumps(finite(value), allow_nan=False, separators=(",", ":"))

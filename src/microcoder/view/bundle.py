@@ -73,6 +73,7 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
     Raises:
         DataError: the folder holds something else.
     """
+    # A mistyped folder must not cost the user its files.
     if folder.exists() and not _may_replace(folder):
         raise DataError(f"{folder} exists and is not a bundle; choose another --bundle folder")
     return _write(collection, folder)
@@ -118,6 +119,7 @@ def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:
 
 def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> Bundle:
     """Write page and data into a folder, whose old data goes."""
+    # Pieces of a longer run would stay among the new ones.
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "data").mkdir(parents=True)
     num_bytes = 0

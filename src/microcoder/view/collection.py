@@ -37,6 +37,7 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
         # Keys are in addresses and in names of folders.
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII)
         base = base.strip("-.") or "run"
+        # Runs of several folders may have one name, and links must tell them apart.
         key = base
         number = 1
         while key in collection:

@@ -53,6 +53,7 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
     try:
         with pq.ParquetFile(path) as file:
             left = row
+            # Batch by batch, so that of a large file only a few rows are in memory.
             for batch in file.iter_batches(ROWS_AT_ONCE, columns=present(file, names)):
                 if left < batch.num_rows:
                     return batch.slice(left, 1).to_pylist()[0]
@@ -153,9 +154,11 @@ class ProblemTests:
                 for list_problems in self._lists:
                     try:
                         self._known |= list_problems()
+                    # A file that cannot be read must not hide the problems of the others.
                     except (MicroCoderError, OSError, KeyError, TypeError, ValueError) as error:
                         self.missing = f"Tests' inputs are not shown: {error}"
             read = self._known.get(problem_id)
+        # Outside of the lock, since reading a problem may take long.
         return read() if read else None
 
 
@@ -172,6 +175,7 @@ def tests_of_files(files: Sequence[Path]) -> ProblemTests:
         if not file.exists():
             raise DataError(f"--problems {file} does not exist; check the path")
         try:
+            # One problem tells, and the file may be large.
             first = next(iter(_read_file(file)), None)
         except (MicroCoderError, OSError) as error:
             raise DataError(f"--problems {file}: {error}") from None
@@ -246,6 +250,7 @@ def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProble
     if isinstance(benchmark, ProblemFile):
         yield from _read_file(benchmark.path)
     else:
+        # A broken row is no reason to show nothing of the others.
         yield from _list_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
 
 
@@ -372,5 +377,6 @@ def _as_claims(text: str, expected: str) -> tuple[str, str]:
         else:
             claimed = claimed.replace(RESULTS, "results")
         return "\n".join(lines), claimed
+    # A harness of another version: what it was given is shown as it is.
     except (ValueError, KeyError, TypeError):
         return text, expected

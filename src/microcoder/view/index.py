@@ -133,6 +133,7 @@ class Index:
             "columns": [[name, array.dtype.name] for name, array in arrays.items()],
         }
         text = json.dumps(header, separators=(",", ":")).encode("ascii")
+        # Padded by spaces, which JSON takes no notice of.
         text += b" " * (-(len(text) + 4) % _ALIGNMENT)
         parts = [struct.pack("<I", len(text)), text]
         for array in arrays.values():
@@ -160,6 +161,7 @@ class IndexBuilder:
     """Builds an index from the columns of files, which can be added and removed."""
 
     def __init__(self) -> None:
+        # Shared by all files, so that a word has one code in the whole run.
         self._codes: dict[str, dict[str, int]] = {name: {} for name in WORDS}
         self.parts: dict[str, Columns] = {}
         """Name of a file, as given to `put_rows` -> its columns."""
@@ -247,6 +249,7 @@ class RunSource(ABC):
     def __init__(self) -> None:
         self._builder = IndexBuilder()
         self._index = self._builder.build()
+        # So that the first look is never left out, however young the clock is.
         self._looked = -_SECONDS_BETWEEN_LOOKS
         self._lock = threading.Lock()
 
@@ -356,6 +359,7 @@ class Needle:
         if self.field and self.field not in FIELDS:
             raise DataError(f"field={self.field!r} is not allowed; use one of {', '.join(FIELDS)}")
         try:
+            # Tried on nothing: `re` knows another language than RE2, and could not tell.
             _matches(pa.array([""]), self)
         except pa.ArrowInvalid as error:
             fault = str(error).rpartition(": ")[2]
@@ -371,6 +375,7 @@ class Needle:
             return re.escape(self.text)
 
         def make_plain(match: re.Match[str]) -> str:
+            # Arrow takes an expression with a group that has no name for an error.
             return "(?:" if match[0].startswith("(") else match[0]
 
         return _GROUPS.sub(make_plain, self.text)
@@ -378,6 +383,7 @@ class Needle:
 
 def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
     """Return whether each rollout of the parts holds the needle."""
+    # Arrow works without Python's lock, so threads search at the same time.
     with ThreadPoolExecutor(count_processors()) as pool:
         masks = list(pool.map(lambda part: _find_in(part, needle), parts))
     return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
@@ -386,6 +392,7 @@ def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
 def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
     mask = np.zeros(part.num_rows, dtype=bool)
     for field, texts in part.read().items():
+        # The mask would be of other rollouts than the index lists.
         if len(texts) != part.num_rows:
             raise DataError("the run changed while it was searched; search again")
         if needle.field in ("", field):
@@ -405,6 +412,7 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
             begin, end = match
             if end > begin:
                 strings[rest[begin:end]] = None
+            # At least one character on: an empty match would be found for ever.
             rest = rest[max(begin + 1, end) :]
     return list(strings)
 

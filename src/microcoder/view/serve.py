@@ -41,6 +41,7 @@ _HEADERS = {
 class ViewerServer(ThreadingHTTPServer):
     """Serves one collection of runs until it is shut down."""
 
+    # Ctrl-C must not wait for a connection that a browser keeps open.
     daemon_threads = True
 
     def __init__(self, collection: Collection, *, port: int) -> None:
@@ -96,6 +97,7 @@ class _Handler(BaseHTTPRequestHandler):
         return cast(ViewerServer, self.server)
 
     def _answer(self, path: str, query: str) -> None:
+        # What does not send it is no new browser: the check of the host has to do.
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             self._send_json({"error": "another site may not read runs"}, HTTPStatus.FORBIDDEN)
             return
@@ -103,6 +105,7 @@ class _Handler(BaseHTTPRequestHandler):
         try:
             words = dict(parse_qsl(query, keep_blank_values=True, max_num_fields=40))
             value = ANSWERS[path](self._viewer.collection, words)
+        # Files may be gone or half written: the page says so, and the server goes on.
         except (MicroCoderError, OSError, ValueError) as error:
             value = {"error": str(error)}
             status = HTTPStatus.BAD_REQUEST
@@ -113,6 +116,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _is_own_host(self) -> bool:
         host = self.headers.get("Host", "").lower()
+        # From the right, since an IPv6 address has colons of its own.
         name, colon, port = host.rpartition(":")
         if colon and port.isdecimal():
             return name in HOSTS

@@ -285,6 +285,7 @@ def _as_rollout(row: Row) -> Row:
         "completion": found or row.get("raw") or None,
         "program": program,
         "extraction": extraction,
+        # A corpus has tests and no verdicts of them.
         "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
         "facts": _list_facts(row),
     }
@@ -293,6 +294,7 @@ def _as_rollout(row: Row) -> Row:
 def _first_accepted(solutions: Iterable[Row]) -> Any:
     """Return the code of the first solution that the source does not say is wrong."""
     for solution in solutions:
+        # A source that says nothing means its solutions to be right.
         if solution.get("known", "accepted") == "accepted":
             return solution.get("code")
     return None
@@ -352,6 +354,7 @@ class EvaluationSource(LineSource):
         tests = []
         for test in verdict.get("tests") or []:
             output = test.get("output") or ""
+            # The mark is the harness's own: the program printed no such thing.
             if _WIRE in output:
                 test = {**test, "output": output.strip().removeprefix(_WIRE)}
             tests.append(test)
@@ -364,6 +367,7 @@ class EvaluationSource(LineSource):
         problem = self.find_tests(record["problem_id"]).problem
         if problem:
             shown["prompt"] = problem.statement
+        # What the model was given comes before the statement that it was made of.
         return {**shown, **sample, "tests": tests, "facts": facts}
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
@@ -406,6 +410,7 @@ class EvaluationSource(LineSource):
 
     def _has_file_as_asked(self) -> bool:
         """Whether the benchmark's file holds what the manifest says was asked."""
+        # Compared once, since it reads the whole benchmark.
         if self._is_file_as_asked is None:
             self._is_file_as_asked = False
             if self._digest is not None and self._benchmark:
@@ -492,6 +497,7 @@ class VerdictSource(LineSource):
         self._path = path
         self._begins: list[int] = []
         first = next((row for _, row in read_lines(path)), {})
+        # A file begins with its origin, and may hold no verdict yet.
         if not {"verdict", "origin"} & first.keys():
             raise DataError(
                 f"{path} is not a file of verdicts: its first line has none; name the file that "
@@ -536,6 +542,7 @@ class VerdictSource(LineSource):
         self._begins = []
         lights = []
         for begin, row in read_lines(self._path):
+            # The line with the file's origin has none.
             if "verdict" in row:
                 self._begins.append(begin)
                 problem_id = str(row.get("id", ""))

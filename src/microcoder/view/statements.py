@@ -97,6 +97,7 @@ class PromptFrame:
 
         A longer text that merely contains it is not.
         """
+        # The content may stand in the frame, too, as an example does: each place is tried.
         begin = prompt.find(content)
         while begin >= 0:
             num_after = len(prompt) - begin - len(content)
@@ -114,6 +115,7 @@ def find_frame(prompts: Collection[str]) -> PromptFrame | None:
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:
         return None
+    # Reversed, ends are beginnings, and counted by the same function.
     backwards = {prompt[::-1] for prompt in folded}
     return PromptFrame(before=_count_shared(folded), after=_count_shared(backwards))
 
@@ -147,6 +149,7 @@ def is_asked_by(
         # An unknown style, or one of the user's own: code that a viewer of somebody else's run
         # does not run.
         return fold_spaces(problem.statement) in recorded
+    # One prompt shows no frame: then it has to do that it holds the problem.
     if frame is None:
         return content in recorded
     return frame.holds(recorded, content)
@@ -172,5 +175,6 @@ def _make_content(problem: ShownProblem, style: Mapping[str, Any]) -> str | None
         if config.style not in BUILTINS:
             return None
         return fold_spaces(make_prompt_builder(config)(problem.problem).text)
+    # A config of another version: how it made prompts is not known.
     except (MicroCoderError, ValidationError):
         return None

@@ -202,6 +202,7 @@ class TrainingSource(RunSource):
         if self._frame is None:
             prompts: set[str] = set()
             for folder in (self._run.rollouts, self._run.evaluation_samples):
+                # One file of each kind is enough: all prompts of a run have one frame.
                 for step in sorted(steps_in(folder))[:1]:
                     path = folder / self._run.rollout_file(step).name
                     column = pq.read_table(path, columns=["prompt"])["prompt"]
@@ -254,6 +255,8 @@ class TrainingSource(RunSource):
         """Return the stamp of the metrics' files, their history, and its charts."""
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
+            # Drawn anew only after a change: pages ask every few seconds, and intervals take a
+            # while.
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
                 self._drawn = (stamp, history, draw_training(history))
@@ -269,6 +272,7 @@ class TrainingSource(RunSource):
         for name, (split, step) in files.items():
             stamps[name] = stamp_of(self._path(split, step))[0]
         changed = [name for name, stamp in stamps.items() if self._seen.get(name) != stamp]
+        # A run that was rewound to a checkpoint has fewer files than before.
         gone = self._builder.parts.keys() - files.keys()
         if not changed and not gone:
             return False
@@ -298,6 +302,7 @@ class TrainingSource(RunSource):
             tests = table["tests"].combine_chunks()
             seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64())
             numbers = pc.list_parent_indices(tests).to_numpy()
+            # `fmax` passes over NaN: both the start, and a test without a time.
             np.fmax.at(slowest, numbers, seconds.to_numpy(zero_copy_only=False))
             table = table.drop_columns("tests")
         rows = table.to_pylist()
@@ -330,6 +335,7 @@ def _read_texts(path: Path) -> Texts:
     try:
         with pq.ParquetFile(path, read_dictionary=["prompt"]) as file:
             columns = present(file, _SEARCHED)
+            # A search reads several files at once, each in a thread already.
             table = file.read(columns=columns, use_threads=False).combine_chunks()
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
@@ -414,6 +420,7 @@ def _draw_metric(
             # A loss that overflowed is a gap.
             if number is not None and math.isfinite(number):
                 steps.append(row.step)
+                # More digits than a chart shows would only make the page's data longer.
                 known.append(round(number, 6))
         if not known:
             continue

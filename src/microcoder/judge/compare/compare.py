@@ -61,6 +61,7 @@ from microcoder.judge.compare.values import (
 )
 from microcoder.judge.core.types import Checker
 
+# A double ends near 1e308: a longer integer would become infinity.
 _MAX_DIGITS = 300
 """Longer integers are compared as text instead of within a tolerance."""
 
@@ -75,6 +76,7 @@ def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
     """
     units = _lines if checker.by == "lines" else _tokens
     expected = Counter(units(wanted, checker.case_sensitive))
+    # Within a tolerance there is no common spelling to count by: units are paired instead.
     tolerance = stated_tolerance(checker)
     if tolerance is not None:
         num_wanted = expected.total()
@@ -99,6 +101,7 @@ def _lines(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
     for line in lines(text):
         plain = line if is_case_sensitive else line.casefold()
         words = split(plain)
+        # Only with a point can a token have another spelling, so most lines are spared the work.
         if "." in plain:
             words = map(_canonical, words)
         yield tuple(words)
@@ -132,6 +135,7 @@ _MAX_DETAIL = 200
 """Most characters of a message."""
 _MAX_QUOTED = 60
 """Most characters that a message quotes of a line or token."""
+# An expected output may be one character: by its length alone, padding would be refused.
 _ALWAYS_READ = 1 << 20
 """An output of up to so many characters is always compared."""
 _MOST_TIMES_LONGER = 16
@@ -174,6 +178,8 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
         return _reject(
             f"the output is {len(output)} characters long, the expected one {len(expected)}"
         )
+    # On the raw text: `exact` allows nothing more, and most right outputs are accepted here at
+    # once.
     if checker.type in ("exact", "default"):
         is_same = output.removesuffix("\n") == expected.removesuffix("\n")
         if is_same:
@@ -191,6 +197,7 @@ def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> C
         case "unordered":
             difference = find_unordered_difference(text, wanted, checker)
             return _reject(difference) if difference else _accept("unordered")
+    # The strictest method is tried first, so the verdict names how little had to be forgiven.
     method = _find_method(text, wanted)
     if method:
         return _accept(method)
@@ -265,6 +272,7 @@ def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree)
         return ""
     if same_literal(text, wanted, agree):
         return "value"
+    # A single line was just compared whole.
     if "\n" not in wanted:
         return ""
 
@@ -292,6 +300,7 @@ def _float_agreement(checker: Checker) -> Agree:
     def agree(token: str, wanted: str) -> bool:
         if numbers_agree_within(token, wanted, tolerance):
             return True
+        # Letter case is free for words only: a number outside of the tolerance stays wrong.
         if checker.case_sensitive or is_number(wanted):
             return False
         return _same_word(token, wanted)
@@ -315,6 +324,7 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
     """Return a message about the first difference between two normalised texts."""
     if not text and wanted:
         return f"no output, expected {_quote(wanted)}"
+    # Blank lines count here, unlike in the comparison: so does the reader of the message.
     for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
         if line is None:
             quoted = _quote(other.rstrip(WHITE_SPACE))
@@ -332,6 +342,7 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
 
 def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
     num_wanted = count_tokens(wanted)
+    # Not strict: a line with more tokens is what the last message below is about.
     for number, (token, other) in enumerate(zip(tokens(line), tokens(wanted), strict=False), 1):
         if token != other and not agree(token, other):
             where = f"token {number}: " if num_wanted > 1 else ""
@@ -347,6 +358,7 @@ def _quote(text: str) -> str:
 
 
 def _one_line(text: str) -> str:
+    # A lone surrogate in an output would make the message impossible to write as UTF-8.
     line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
     if len(line) <= _MAX_DETAIL:
         return line

@@ -17,6 +17,7 @@ from itertools import chain, repeat
 from microcoder.judge.compare.text import WHITE_SPACE, Agree, agree_in_step, without_zero_fraction
 from microcoder.judge.compare.values import find_unpaired
 
+# It bounds the recursion of everything that walks a value, whatever a hostile text nests.
 MAX_DEPTH = 100
 """Deepest nesting of a value that is read."""
 QUOTES = ("'", '"')
@@ -88,6 +89,7 @@ def is_value(text: str) -> bool:
 
 def _is_value(classes: str) -> bool:
     """Whether classes of lexemes are one value: flat containers become words, again and again."""
+    # By substitution instead of recursion: each round removes the innermost level.
     for _ in range(MAX_DEPTH):
         shorter = _FLAT.sub(_WORD, classes)
         if shorter == classes:
@@ -140,11 +142,13 @@ class _Reader:
                 item = self.read_value(self.next_lexeme(), depth + 1)
                 lexeme = self.next_lexeme()
             items.append(item)
+            # `{1: 2, 3}` must be neither a dict nor a set.
             has_lone_key = len(keys) not in (0, len(items))
             if has_lone_key or lexeme not in (",", closer):
                 raise Unreadable(
                     "a dict without a key or a value, or a bracket that closes another"
                 )
+            # The closing bracket may come next: Python allows a comma behind the last item.
             if lexeme == ",":
                 lexeme = self.next_lexeme()
         if closer == "}":
@@ -170,6 +174,8 @@ def unquote(quoted: str) -> str:
     body = quoted[1:-1]
     if "\\" not in body:
         return body
+    # Rewritten for JSON's parser, which knows neither an escaped apostrophe nor a bare quotation
+    # mark.
     if quoted[0] == "'":
         body = body.replace("\\'", "'").replace('"', '\\"')
     # JSON's escapes and Python's agree for what programs print.
@@ -224,6 +230,7 @@ def same_literal(text: str, expected: str, numbers_agree: Agree) -> bool:
         # The fast way, which decides nearly always; only what follows builds values.
         if _same_lexemes(text, expected, numbers_agree):
             return True
+        # The judge's text alone decides what is a set, never the program's.
         is_order_free = "{" in expected
         may_differ = is_order_free or _LAST_COMMA.search(expected) or _LAST_COMMA.search(text)
         if not may_differ or max(len(text), len(expected)) > _MAX_CHARACTERS:
@@ -248,6 +255,7 @@ def _same_lexemes(text: str, expected: str, numbers_agree: Agree) -> bool:
 
     if not agree_in_step(lexemes(text), lexemes(expected), agree):
         return False
+    # Lexemes may agree where no single value is written, as in `[1] [2]`.
     if not is_value(expected):
         return False
     # Tuples are read as lists: what opens as a tuple must end as one.
@@ -257,6 +265,7 @@ def _same_lexemes(text: str, expected: str, numbers_agree: Agree) -> bool:
 def _same_string(text: str, expected: str) -> bool:
     """Whether a text is an expected string, with quotation marks of either kind or without."""
     try:
+        # One lexeme at most: `"a" "b"` begins and ends like a string, but is none.
         wanted = read(expected, 1)
     except Unreadable:
         return False
@@ -280,6 +289,7 @@ def _leaves_agree(lexeme: str, wanted: str, numbers_agree: Agree) -> bool:
     if lexeme in _MARKS or wanted in _MARKS:
         return False
     is_quoted = lexeme[0] in QUOTES
+    # The string "1" is not the number 1.
     if is_quoted != (wanted[0] in QUOTES):
         return False
     if is_quoted:
@@ -324,6 +334,7 @@ def _same_set(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
     """Whether two sets are the same: what they do not share must agree, as numbers do."""
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
+    # Sorted: pairing is greedy, and the order of a Python set differs from process to process.
     extra = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
     missing = [theirs[key] for key in sorted(theirs.keys() - mine.keys())]
     if len(extra) != len(missing):
@@ -339,6 +350,7 @@ def _canonical(value: Node) -> str:
     """
     if isinstance(value, str):
         if value[0] in QUOTES:
+            # Quoted again, to keep the string "1" apart from the number 1.
             return json.dumps(unquote(value))
         return without_zero_fraction(value)
     if isinstance(value, list):
@@ -348,4 +360,5 @@ def _canonical(value: Node) -> str:
         keys = map(_canonical, value.keys)
         pairs = [f"{key}:{item}" for key, item in zip(keys, items, strict=True)]
         return "{" + ",".join(sorted(pairs)) + "}"
+    # A set holds an item once, however often the text repeats it.
     return "{" + ",".join(sorted(set(items))) + "}"

@@ -60,6 +60,7 @@ def tokens(text: str) -> Iterator[str]:
 
 def split(line: str) -> list[str]:
     """Return the tokens of a short text."""
+    # Elsewhere `str.split` would also split at Unicode's spaces, which are text here.
     if line.isascii() and not _SPLIT_ELSEWHERE.search(line):
         return line.split()
     return _TOKEN.findall(line)
@@ -92,11 +93,13 @@ def normalise(text: str) -> str:
     """
     text = text.removeprefix("\ufeff")
     if "\r" in text:
+        # CRLF goes first: else each would become two line ends.
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = text.rstrip(WHITE_SPACE)
     if not text or text[0] not in WHITE_SPACE:
         return text
     num_spaces = len(text) - len(text.lstrip(WHITE_SPACE))
+    # Blank lines go, but the first line keeps its indentation, which is part of the text.
     return text[text.rfind("\n", 0, num_spaces) + 1 :]
 
 
@@ -120,6 +123,7 @@ def agree_in_step(pieces: Iterable[str], wanted: Iterable[str], agree: Agree) ->
         their_step = list(islice(theirs, _STEP))
         if my_step != their_step and not _lists_agree(my_step, their_step, agree):
             return False
+        # Steps that agree are equally long, so a short one means that both streams have ended.
         if len(their_step) < _STEP:
             return True
 
@@ -152,6 +156,7 @@ def _token_windows(text: str) -> Iterator[list[str]]:
     is_plain = text.isascii() and not _SPLIT_ELSEWHERE.search(text)
     position = 0
     while position < len(text):
+        # A window ends at white space, so that no token is cut in two.
         space = _SPACE.search(text, position + _WINDOW)
         end = space.start() if space else len(text)
         window = text[position:end]
@@ -172,6 +177,7 @@ def _windows(text: str, separator: str) -> Iterator[str]:
 
 
 def _without_trailing(text: str) -> str:
+    # Looking is far faster than rewriting, and most texts have nothing to remove.
     for space in _SPACES_IN_LINES:
         if f"{space}\n" in text:
             return _TRAILING.sub("", text)
@@ -198,10 +204,12 @@ _MOST_ROUNDING = 1e-15
 Numbers around 1 that cancel leave one, such as `0.1 + 0.2 - 0.3`.
 """
 
+# Not `\d`, which takes the digits of every script.
 _INTEGER = re.compile(r"[+-]?[0-9]++")
 """An integer as programs print it."""
 _REAL = re.compile(r"[+-]?(?:[0-9]++\.([0-9]*+)|\.([0-9]++)|[0-9]++(?=[eE]))([eE][+-]?[0-9]++)?")
 """A real number: groups 1 and 2 are its decimals, with and without a whole part, 3 its exponent."""
+# ASCII alone: otherwise ignoring case takes a dotless Turkish i for an i.
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE | re.ASCII)
 """A number that is not finite, as the usual languages print it."""
 
@@ -271,9 +279,11 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
     """
     # JSON of some data sets has NaN and Infinity.
     if not math.isfinite(expected):
+        # Not `math.isnan(value)`, which raises for an integer beyond a double's range.
         return value == expected or (math.isnan(expected) and value != value)
     try:
         number = float(value)
+    # An integer beyond a double's range is far from every finite number.
     except OverflowError:
         return False
     if tolerance.is_stated:
@@ -324,15 +334,19 @@ def _is_near(
     error = abs(value - expected)
     size = abs(expected)
     has_exponent = decimals is None
+    # Such an expected number is what cancelling left of zero: any rest as small is as right.
     if has_exponent and _LEAST_ROUNDING <= size <= _MOST_ROUNDING and abs(value) <= _MOST_ROUNDING:
         return True
     if is_integer:
         least = 0.0 if has_exponent else _ZERO_TOLERANCE
+        # The smaller of both bounds: by the absolute one alone 0 would agree with 5e-7.
         bound = max(min(_INTEGERS_TOLERANCE, _INTEGERS_TOLERANCE * size), least)
         return error <= bound + math.ulp(size)
     near = tolerance.relative * size
+    # An exponent is for small numbers, where an absolute bound would take 0.0 for 1e-9.
     if decimals is None:
         return error <= near + 2 * math.ulp(size)
+    # A millionth of a large number is more than the half or the cent that may decide the problem.
     near = min(near, _FURTHEST)
     noise = _NOISE * size
     if decimals <= _FEW_DECIMALS:

@@ -54,6 +54,7 @@ class ReturnedFraction(float):
     """
 
     __slots__ = ()
+    # A class that defines `__eq__` has no hash unless it names one.
     __hash__ = float.__hash__
 
     def __eq__(self, other: object) -> bool:
@@ -109,7 +110,9 @@ def decode_value(wire: bytes) -> object:
     """
     try:
         value = json.loads(wire, object_hook=_untag)
+        # Checked once here, so that every later walk of the value may use recursion.
         _check_depth(value)
+    # Whatever a hostile text provokes is the program's fault and must not look like ours.
     except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
         raise MalformedWire(f"{type(error).__name__} in the returned value") from None
     return value
@@ -120,6 +123,7 @@ def _untag_dict(body: Iterable[object]) -> ReturnedDict:
 
 
 _UNTAG: Mapping[str, Callable[[Any], object]] = {
+    # In hexadecimal: Python refuses decimal text of more than 4,300 digits.
     "int": lambda body: int(body, 16),
     "float": float.fromhex,
     "fraction": lambda body: ReturnedFraction(float.fromhex(body)),
@@ -135,6 +139,7 @@ def _untag(wire: dict[str, Any]) -> object:
 
     The values inside are rebuilt already.
     """
+    # Fails unless there is exactly one member: the sandbox writes no other objects.
     ((tag, body),) = wire.items()
     return _UNTAG[tag](body)
 
@@ -199,6 +204,7 @@ def name_of(key: object) -> str:
         if key is None or isinstance(key, bool):
             return json.dumps(key)
         return repr(key)
+    # Python does not write an integer of so many digits.
     except ValueError:
         return show(key)
 
@@ -297,6 +303,7 @@ def _is_equal(value: object, expected: object, rules: ValueRules) -> bool:
             return values_agree(value, expected, rules.tolerance)
         if isinstance(expected, int):
             return value == expected
+    # The types count: by `==` alone, true would be 1 in strict rules, too.
     return type(value) is type(expected) and value == expected
 
 
@@ -342,6 +349,7 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
         return f": expected a list, got {show(value)}"
     if len(items) != len(expected):
         return f", in any order: expected {len(expected)} items, got {len(items)}"
+    # Counted by key, since comparing each item with each takes quadratic time.
     left = Counter(_key(item, rules.is_nested) for item in expected)
     for item in items:
         key = _key(item, rules.is_nested)
@@ -388,6 +396,7 @@ def _total(value: object, *, is_nested: bool) -> float:
     if isinstance(value, (list, tuple, ReturnedSet)):
         return _total_of_items(value, is_nested=is_nested)
     if isinstance(value, str):
+        # Not `hash`, which differs from process to process: a verdict must not.
         return float(crc32(value.encode("utf-8", "surrogatepass")) % _MOST_OF_A_TEXT)
     if isinstance(value, (int, float)) and abs(value) <= _LARGEST:
         return float(value)
@@ -417,6 +426,7 @@ def _has_real(value: object) -> bool:
 
 def _key(value: object, is_nested: bool) -> str:
     """Return a text that values share only if they are equal, up to order where it is free."""
+    # Hexadecimal takes linear time at any length, and gives True the key of 1, its equal.
     if isinstance(value, int):
         return hex(value)
     if isinstance(value, str):
@@ -427,9 +437,11 @@ def _key(value: object, is_nested: bool) -> str:
         return _key_of_pairs(value.items(), is_nested)
     if isinstance(value, ReturnedSet):
         joined = _join_keys(value.items, is_nested)
+        # Where order is free inside, a returned set counts as a list.
         return f"[{joined}]" if is_nested else f"set[{joined}]"
     if isinstance(value, (list, tuple)):
         return f"[{_join_keys(value, is_nested)}]"
+    # Numbers that are equal need one key: 3.0 and 3.
     if isinstance(value, float) and value.is_integer():
         return hex(int(value))
     return repr(value)

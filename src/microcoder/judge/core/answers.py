@@ -71,6 +71,7 @@ def find_answer(response: str, language: str) -> AnswerStart:
     cut = 0
     is_open = False
 
+    # The mark that begins the answer rarely moves, and reading blocks is what takes long.
     @cache
     def read_blocks_behind(offset: int) -> list[Block]:
         return list(Scan(response[offset:], offset, language).blocks())
@@ -100,6 +101,7 @@ def _is_mentioned(response: str, mark: re.Match[str], before: str) -> bool:
     if line_end < 0:
         line_end = len(response)
     behind = response[mark.end() : line_end]
+    # The expression needs three characters: a long line would be searched for nothing.
     return bool(_MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(behind))
 
 
@@ -116,6 +118,8 @@ class Ending:
 
 def find_ending(response: str, language: str) -> Ending:
     """Return the end of a response's own turn: the first mark of another outside its program."""
+    # Tokens come first: nobody writes them by accident, while words such as `User:` only may end
+    # it.
     token_end = find_token_end(response, language)
     end = len(response) if token_end is None else token_end
     text = response[:end]
@@ -140,6 +144,7 @@ def _is_program_before(block: Block, end: int, language: str) -> bool:
     """Whether a block is closed before an offset and can be the program."""
     if not block.is_closed or block.end > end or block.tag in NO_PROGRAM:
         return False
+    # A tag is enough: the answer may be over behind a program that does not compile.
     return sketch(block.code, language).stands or block.tag in ALIASES.get(language, ())
 
 
@@ -159,6 +164,7 @@ def find_token_end(response: str, language: str) -> int | None:
         if is_before_answer(before[start.offset :]):
             continue
         blocks = read_blocks(response, start.offset, language)
+        # A program may hold a token as text, in a string or a comment.
         around = [block for block in blocks if block.start <= offset < block.end]
         if not around or not _is_of_program(around[0], response, offset, language):
             return offset
@@ -174,11 +180,13 @@ def _is_of_program(block: Block, response: str, offset: int, language: str) -> b
     if language == "python" and try_parse(strip_tokens(block.code)) is not None:
         # Without its tokens it is a program, with them it is none.
         return False
+    # Nothing parses other languages here: code that goes on behind the token has to tell.
     if language != "python" and block.is_closed:
         goes_on = strip_tokens(response[offset : block.end]).strip()
         if goes_on:
             return True
     line = response[response.rfind("\n", 0, offset) + 1 : offset]
+    # Whole strings go first: a `#` inside one begins no comment.
     return bool(_COMMENT.search(_STRING.sub("", line)))
 
 
@@ -194,6 +202,7 @@ def read_blocks(text: str, cut: int, language: str) -> list[Block]:
         language: the one in which the program should be.
     """
     answer = text[cut:]
+    # Other marks count only without any fence: prose may hold a `<code>` beside a program.
     if not has_fence(answer):
         return [_move(block, cut) for block in find_marked(answer, language)]
     head = find_head(answer, language)

@@ -54,6 +54,7 @@ class Config(Record):
             for key in _SHORT_FORM_KEYS:
                 if key in fields:
                     return {key: values}
+            # Left as it is, so that pydantic says what it should be.
             return values
         if not isinstance(values, Mapping):
             return values
@@ -73,6 +74,7 @@ class Config(Record):
     @model_validator(mode="after")
     def _agrees_with_itself(self) -> Self:
         for contradiction in self._contradictions():
+            # A ValueError, which pydantic collects and `load_config` then explains.
             raise ValueError(contradiction)
         return self
 
@@ -88,6 +90,7 @@ def _wants_a_list(annotation: object, value: object) -> bool:
     if get_origin(annotation) in (Union, UnionType):
         choices = get_args(annotation)
     for choice in choices:
+        # Where the key also takes this very word, it is meant as it stands.
         if get_origin(choice) is Literal and value in get_args(choice):
             return False
     return any(get_origin(choice) is tuple for choice in choices)
@@ -161,6 +164,7 @@ def find_recipe(path: Path) -> Path:
 
     A path is returned unchanged; for a name such as `micro` or `lab/chains` the package's own file.
     """
+    # A file of the user's own comes before a name of the package's.
     if path.suffix == ".toml" or path.is_file():
         return path
     return _recipe_names().get(str(path), path)
@@ -216,6 +220,7 @@ def _merge(base: dict[str, Any], extra: Mapping[str, Any]) -> None:
                 mine.clear()
             _merge(mine, value)
         elif isinstance(value, Mapping):
+            # A copy: later layers are merged into it, and must not change where it came from.
             base[key] = dict(value)
         else:
             base[key] = value
@@ -228,6 +233,7 @@ def _nest(dotted: str, value: object) -> dict[str, Any]:
 
 def _parse_value(text: str) -> object:
     try:
+        # A bare word is no TOML, and nobody wants to quote every word for a shell.
         return tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text
@@ -274,6 +280,7 @@ def _explain_one(fault: ErrorDetails, known: Sequence[str], where: str) -> str:
         message += f"; quote it: '\"{value}\"'"
     if not key:
         return message
+    # A whole table as text would bury the message.
     if isinstance(value, Mapping | BaseModel):
         return f"{key}: {message}"
     return f"{key} = {value!r}: {message}"
@@ -294,6 +301,7 @@ def _unknown_key(fault: ErrorDetails, words: Collection[str]) -> str:
 
 def _suggest_key(key: str, known: Sequence[str]) -> str:
     table = key.rpartition(".")[0]
+    # pydantic calls it unknown since another kind of the table was chosen.
     if key in known:
         return f"it is an option of another {table}.kind"
     # A key given without the table it is in, or misspelt.
@@ -395,4 +403,5 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return "required"
     value = field.get_default(call_default_factory=True)
+    # `default=str`, since a path is no JSON value.
     return "none" if value is None else json.dumps(value, default=str)

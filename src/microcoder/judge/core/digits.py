@@ -48,10 +48,12 @@ def dump_json(
     try:
         return json.dumps(value, ensure_ascii=ensure_ascii, default=default)
     except ValueError as error:
+        # Python has no exception of its own for it: the message alone tells.
         if "digits" not in str(error):
             raise
     long: list[int] = []
     text = json.dumps(_replace_long(value, long), default=default)
+    # The digits come last, as text: `json.dumps` refuses to write them.
     return _MARKED.sub(lambda mark: spell_int(long[int(mark[1])]), text)
 
 
@@ -62,6 +64,7 @@ def parse_int(digits: str) -> int:
     if digits[0] in "+-":
         value = parse_int(digits[1:])
         return -value if digits[0] == "-" else value
+    # Kept, since all halves of one length need the same power.
     powers: dict[int, int] = {}
 
     def read(start: int, end: int) -> int:
@@ -100,6 +103,7 @@ def spell_int(value: int) -> str:
         low = part - (high << num_low)
         return convert(high, num_bits - num_low) * powers[num_low] + convert(low, num_low)
 
+    # Inexact is trapped: a rounded result would be an error, and never a wrong digit.
     with localcontext(Context(prec=MAX_PREC, Emax=MAX_EMAX, traps=[Inexact])):
         return str(convert(value, value.bit_length()))
 

@@ -120,6 +120,7 @@ def find_token_ends(text: str) -> Iterator[re.Match[str]]:
     Those that prose only names are left out.
     """
     for token in _TOKENS.finditer(text):
+        # Not all that stands before: a response of tokens alone must not take quadratic time.
         before = text[max(0, token.start() - _MOST_BEFORE_TOKEN) : token.start()]
         if _MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(text, token.end()):
             continue
@@ -154,6 +155,7 @@ def find_turn_ends(text: str) -> Iterator[int]:
     for turn in _TURNS.finditer(text):
         above = text[max(0, turn.start() - _MOST_ABOVE_TURN) : turn.start()]
         line_above = above.rstrip().rpartition("\n")[2].strip()
+        # In the middle of a paragraph such words are part of it.
         is_apart = above.endswith(("\n\n", "\n\r\n"))
         is_after_sentence = line_above.endswith((".", "!", "?", "`", "~"))
         if not is_apart and not is_after_sentence:

@@ -119,6 +119,7 @@ def explain_fault(fault: ErrorDetails, key: str = "") -> str:
     kind = fault["type"]
     if kind == "missing" and key:
         return f"{key} is missing"
+    # pydantic puts these words before the messages of our own validators.
     sentence = fault["msg"].removeprefix("Value error, ")
     if kind in _SENTENCES:
         sentence = _SENTENCES[kind](fault.get("ctx", {}))

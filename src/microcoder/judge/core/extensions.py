@@ -69,6 +69,7 @@ class Extension:
         except passing:
             raise
         except Exception as error:
+            # A built-in that raises is a bug of ours, which needs its traceback.
             if self.source is None:
                 raise
             raise self.fault(
@@ -109,6 +110,7 @@ def load_extension(
         function = builtins[reference]
         _check_callable(noun, reference, function)
     elif ":" in reference:
+        # From the right: a path may hold a colon, too.
         where, _, label = reference.rpartition(":")
         module = _import_module(noun, reference, where)
         function = _find_attribute(noun, reference, module, label)
@@ -172,6 +174,7 @@ def _import_file(noun: str, where: str) -> ModuleType:
         raise ConfigError(
             f"{noun}: file {where} does not exist; check the path, which is taken from {Path.cwd()}"
         )
+    # Named by its path: of two files called rewards.py neither may replace the other.
     name = f"microcoder_{noun}_{hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:12]}"
     module = ModuleType(name)
     # Before its code runs: dataclasses, for one, look up their module while they are made.
@@ -182,6 +185,7 @@ def _import_file(noun: str, where: str) -> ModuleType:
         # the same.
         exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:  # it is the user's file: anything may go wrong in it
+        # Half a module must not be there for a later import.
         del sys.modules[name]
         line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))
         raise ConfigError(
@@ -197,6 +201,7 @@ def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> 
     except (OSError, TypeError):  # a callable object, or compiled
         file = module.__file__
         line = 1
+    # Compiled code has no source to digest, but is no mistake.
     code = b""
     if file and Path(file).is_file():
         code = Path(file).read_bytes()
@@ -206,6 +211,7 @@ def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> 
 def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return options with values of the types that the function's annotations say."""
     function = extension.function
+    # Those without a name belong to us: the package fills them at each call.
     parameters = {
         name: parameter
         for name, parameter in inspect.signature(function).parameters.items()

@@ -115,6 +115,7 @@ def extract_program(
         answer[-1] = replace(answer[-1], is_closed=True)
     chosen = _choose_block(answer, language)
     ends_open = bool(answer) and not answer[-1].is_closed
+    # A response that was cut off lost its program there, whatever stood in earlier blocks.
     if ends_open and (is_truncated or chosen is None):
         return replace(nothing, reason="unclosed_code_block")
     if chosen is None:
@@ -161,6 +162,7 @@ def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False
     if answer is None:
         return None
     if language != "python":
+        # Without a parser nothing tells where the program ends and prose begins.
         return answer if sketch(answer, language).stands else None
     turn = next(find_turn_ends(answer), None)
     answer = answer[:turn]
@@ -174,6 +176,7 @@ def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False
             code = _longest_program(joined, answer, problem.fn_name or "")
             if code is not None:
                 return code
+    # Prose must not be judged as a program, nor half a program as a whole one.
     if is_truncated or not reads_as_code(answer):
         return None
     # It does not compile, and is judged so.
@@ -307,8 +310,10 @@ def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
     for block in blocks:
         if not block.is_closed or not block.code.strip():
             continue
+        # What does not compile has no traits, and would be parsed in vain.
         traits = sketch(block.code, language) if block.compiles is not False else Sketch()
         rank = _rank_block(block, traits, best_traits, language)
+        # Of equally good blocks the last one counts, hence not `>`.
         if rank >= best_rank:
             best = block
             best_rank = rank
@@ -338,9 +343,11 @@ def _rank_block(block: Block, traits: Sketch, before: Sketch, language: str) -> 
 
 def _adds_nothing(traits: Sketch, before: Sketch) -> bool:
     """Whether a block is an example that uses the program before it, or repeats a part of that."""
+    # Given classes aside: a real answer uses the nodes that an earlier block may repeat.
     is_example = not traits.uses.isdisjoint(before.defines.keys() - _GIVEN)
     if is_example:
         return True
+    # A whole answer is no part of the one before, even if it repeats all of it.
     if "Solution" in traits.defines or traits.is_whole:
         return False
     is_smaller = before.is_whole or (traits.defines != before.defines and not before.acts)
@@ -383,6 +390,7 @@ class Extractor:
             return last_code_block(response, is_truncated, language)
         returned = self.extension(response, is_truncated)
         if isinstance(returned, Program):
+            # The problem decides the language, whatever the user's function filled in.
             return replace(returned, language=language)
         if returned is not None and not isinstance(returned, str):
             raise self.extension.fault(

@@ -221,11 +221,13 @@ def find_head(text: str, language: str) -> Head | None:
     first = fences[0]
     start = _find_head_start(text, language)
     is_empty = not (text[start : first.start] + text[first.start : first.code_end]).strip()
+    # A fence that nothing comes before opens a block and closes none.
     if is_empty:
         return None
     head = _find_compiling_head(text, start, fences, language)
     if head is not None or language != "python":
         return head
+    # With an odd number of fences the first one closes what the prompt opened.
     is_unpaired = len(fences) % 2 == 1 and not first.is_tagged and first.is_alone
     if is_unpaired and reads_as_code(text[start : first.code_end]):
         # A program that does not compile is one, too: what follows it is not to be taken in its
@@ -355,6 +357,7 @@ class Scan:
         """Return the indices of the fences that may close the block that a fence opens."""
         opener = self._fences[index]
         further = range(index + 1, len(self._fences))
+        # Bounded on both sides: a response of fences alone must not take quadratic time.
         ends = [end for end in further[: 2 * _MOST_ENDS] if self._fences[end].ends(opener)]
         if ends or len(opener.run) <= _SHORTEST_RUN:
             return ends[:_MOST_ENDS]
@@ -416,6 +419,7 @@ class Scan:
         block = Block(start + self._offset, end + self._offset, opener.tag, forms[-1])
         if self._language != "python" or opener.tag in NO_PROGRAM:
             return block
+        # After the forms as written: a program may hold `&lt;` as text of its own.
         if _ESCAPED.search(text):
             forms += [html.unescape(code) for code in forms]
         if any(space in text for space in _ODD_SPACES):
@@ -486,6 +490,7 @@ def _dedent(text: str) -> str:
 
     A line with less loses all of its own.
     """
+    # Not `textwrap.dedent`: one line further left would leave what the layout added in all others.
     width = 0
     for line in text.splitlines():
         if line.strip():

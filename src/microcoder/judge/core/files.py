@@ -37,6 +37,7 @@ def new_file(path: Path) -> Iterator[Path]:
     It is renamed to `path` at the end, if no error is raised.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
+    # Beside it and not in /tmp: a rename is atomic only within one file system.
     partial = path.with_name(f".{path.name}.partial")
     yield partial
     partial.replace(path)
@@ -49,9 +50,11 @@ def new_folder(path: Path) -> Iterator[Path]:
     It replaces `path` at the end, if no error is raised.
     """
     partial = path.with_name(f".{path.name}.partial")
+    # A kill may have left one half filled.
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     yield partial
+    # A folder that holds anything cannot be replaced by a rename.
     shutil.rmtree(path, ignore_errors=True)
     partial.replace(path)
 
@@ -115,6 +118,7 @@ class WorkFolder:
             noun: what the folder lacks, for the message, such as "run".
             leftovers: files that a failed start may leave, besides the manifest and the lock.
         """
+        # Looks as if nothing were there, but no folder can be made in its place.
         if self.root.is_symlink() and not self.root.exists():
             raise self.error(
                 f"{self.root} is a link to {self.root.readlink()}, which is not there; "
@@ -133,6 +137,7 @@ class WorkFolder:
             allowed.add(path.name)
             # And what a kill left while it was written.
             allowed.add(f".{path.name}.partial")
+        # Files of the user's own would be mixed with those of the work, or overwritten.
         if any(path.name not in allowed for path in self.root.iterdir()):
             raise self.error(f"{self.root} is not empty and holds no {noun}; use another folder")
 
@@ -206,6 +211,7 @@ def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]
         for number, line in enumerate(file, 1):
             if not line.endswith(b"\n"):
                 return
+            # Read from the middle, lines have no known number.
             location = f"{path} at byte {begin}" if start else f"{path} line {number}"
             yield begin, _parse_row(line, location)
             begin += len(line)
@@ -281,6 +287,7 @@ def write_parquet(
 
     Without a schema its types are those of the rows.
     """
+    # Imported where it is used: most of what imports this module reads no Parquet.
     import pyarrow as pa
     import pyarrow.parquet as pq
 

@@ -49,6 +49,7 @@ _SAYS_FULL = re.compile(
 
 def is_disk_full(error: BaseException) -> bool:
     """Return whether an exception says that a file system or a quota is full."""
+    # An OSError of a library may lack a number: then its message has to tell.
     if isinstance(error, OSError) and error.errno is not None:
         return error.errno in _DISK_IS_FULL
     return _SAYS_FULL.search(str(error)) is not None
@@ -61,6 +62,7 @@ _BFLOAT16_SETS = frozenset(("avx512_bf16", "amx_bf16", "bf16"))
 def count_processors() -> int:
     """Return how many processors this process may use."""
     usable: Callable[[int], Any] | None = getattr(os, "sched_getaffinity", None)
+    # A container or `taskset` may allow fewer than the machine has.
     if usable is not None:
         return len(usable(0))
     return os.cpu_count() or 1
@@ -98,6 +100,7 @@ def end_with_parent() -> None:
         parent = parent_process()
         if parent is not None:
             parent.join()
+            # `sys.exit` would end this thread alone.
             os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -117,6 +120,7 @@ def lock_file(file: IO[Any] | int, *, waits: bool = False) -> None:
     flags = fcntl.LOCK_EX
     if not waits:
         flags |= fcntl.LOCK_NB
+    # Not `lockf`, whose lock ends as soon as the process closes any descriptor of the file.
     fcntl.flock(file, flags)
 
 
@@ -166,6 +170,7 @@ def read_process(pid: int) -> Reading | None:
             state, seconds = _read_stat(number)
             threads = list(_read_threads(number))
         except (OSError, ValueError, IndexError):
+            # Without the process itself the sum would be that of its children, and look whole.
             if number == pid:
                 return None
             continue  # A child has ended meanwhile.
@@ -188,6 +193,7 @@ def _waited_for_others(thread: _Thread, run_seconds: float) -> float:
         run_seconds: what it and its siblings ran.
     """
     siblings_ran = run_seconds - thread.run_seconds
+    # Siblings may also have run while it slept, which is no waiting.
     return max(0.0, thread.queue_seconds - siblings_ran)
 
 
@@ -230,6 +236,7 @@ def _read_stat(pid: int, thread: str = "") -> tuple[str, float]:
     with open(path, "rb") as file:
         # Behind the name in brackets, which may hold anything.
         fields = file.read().rpartition(b")")[2].split()
+    # utime, stime, cutime and cstime of proc(5), counted from the state.
     ticks = sum(map(int, fields[11:15]))
     return fields[0].decode(), ticks / os.sysconf("SC_CLK_TCK")
 

@@ -48,6 +48,7 @@ def template(problem: Problem, *, text: str) -> str:
         raise ConfigError(
             "prompt.options.text does not hold {statement}, so the model would not see the problem"
         )
+    # Not `str.format`, to which the braces of LaTeX are errors.
     return _PLACEHOLDER.sub(lambda word: values.get(word[1], word[0]), text)
 
 

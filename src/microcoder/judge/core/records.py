@@ -45,6 +45,7 @@ def read_records(path: Path, schema: type[RecordT], *, what: str) -> list[Record
         name = record.id
         # Two problems of one id would share verdicts and rows.
         if name in first_location:
+            # The line alone, since both are in this file.
             before = first_location[name].removeprefix(f"{what} {path} ")
             raise DataError(
                 f"{location}: id {name!r} was already used on {before}; give each record its own"
@@ -66,6 +67,7 @@ def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
     if first is None:
         return
     numbered_lines = itertools.chain([first], lines)
+    # A list may go over many lines, as tools write it for people.
     if first[1].lstrip().startswith("["):
         text = "".join(line for _, line in numbered_lines)
         items = _parse(text, f"{what} {path}")
@@ -105,6 +107,7 @@ def explain_faults(error: ValidationError, schema: type[Record]) -> str:
             value = _shorten(repr(fault["input"]))
             sentences.append(f"{key or 'line'} = {value}: {explain_fault(fault)}")
     if known:
+        # Once, at the end: each unknown key would repeat the same list.
         sentences.append(f"known keys: {', '.join(sorted(known))}")
     return "; ".join(sentences)
 
@@ -137,6 +140,7 @@ def _lines(path: Path, what: str) -> Iterator[tuple[int, str]]:
         raise DataError(f"{what} {path} does not exist; check the path") from None
     except IsADirectoryError:
         raise DataError(f"{what} {path} is a folder; name a file") from None
+    # A gzip file that was cut off is an EOFError.
     except (OSError, EOFError, UnicodeDecodeError) as error:
         raise DataError(
             f"{what} {path} cannot be read as UTF-8 JSON lines ({type(error).__name__})"

@@ -52,6 +52,7 @@ def fraction(
     return verdict.tests_passed / verdict.tests_total
 
 
+# Judging may stop at the first failure: the share would then hang on the order of the tests.
 fraction.needs_all_tests = True  # pyrefly: ignore[missing-attribute]
 
 
@@ -113,10 +114,12 @@ class RewardSum:
             for extension, _ in self.parts:
                 arguments = (problem, rollout, program, verdict, *_draw_for(extension, draw))
                 values[extension.label] = _check_value(extension, extension(*arguments))
+        # Noted by name: None counts as unscored, so a reward that fails often must not go unseen.
         silent = tuple(label for label, value in values.items() if value is None)
         return Reward(
             self._weigh(values),
             values if len(values) > 1 else {},
+            # After a sandbox error no reward was asked, so none is to blame.
             unscored_by=silent if verdict.is_scorable else (),
         )
 
@@ -143,6 +146,7 @@ def _check_value(extension: Extension, value: object) -> float | None:
     """Return what a reward returned as a float or None; ConfigError if it is neither."""
     if value is None:
         return None
+    # One NaN would spread to its whole group by mean and deviation.
     if not isinstance(value, int | float) or not math.isfinite(value):
         raise extension.fault(f"returned {value!r}; return a finite number, or None for unscored")
     return float(value)
@@ -161,6 +165,7 @@ def load_rewards(chosen: Sequence[tuple[str, float, Mapping[str, Any]]]) -> Rewa
     for reference, weight, options in chosen:
         extension = load_extension("reward", reference, builtins=BUILTINS, options=options)
         parts.append((extension, weight))
+    # Rewards are kept by label, where a second one of the same name would replace the first.
     labels = [extension.label for extension, _ in parts]
     repeated = sorted({label for label in labels if labels.count(label) > 1})
     if repeated:

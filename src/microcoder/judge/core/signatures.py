@@ -42,6 +42,7 @@ def find_call(problem: Problem) -> Call | None:
     if problem.fn_name is None or problem.harness is not None:
         return None
     if problem.call is not None:
+        # A call of defaults alone says that all is plain JSON, whatever the annotations say.
         return problem.call if problem.call != Call() else None
     are_null = all(test.output.strip() == "null" for test in problem.tests)
     return infer_call(problem.starter_code or "", problem.fn_name, are_null=are_null)
@@ -71,6 +72,7 @@ def infer_call(source: str, fn_name: str, *, are_null: bool = False) -> Call | N
     """
     if len(source) > _LONGEST_STARTER:
         return None
+    # LeetCode puts the classes of its nodes into comments, with heads of functions in them.
     code = _COMMENT.sub("", source)
     head = find_head(code, fn_name)
     if head is None:
@@ -88,6 +90,7 @@ def find_head(source: str, name: str) -> ast.FunctionDef | None:
 
     The code may lack the body.
     """
+    # Names come from data sets, and may be anything.
     if not name.isidentifier():
         return None
     head = re.search(rf"\bdef[ \t]+{re.escape(name)}[ \t]*\(", source)
@@ -136,6 +139,7 @@ def _infer_design(code: str, name: str) -> Call | None:
     head = re.search(rf"^class[ \t]+{re.escape(name)}\b", code, re.MULTILINE)
     if head is None:
         return None
+    # A class further down is another one, whose methods are not called.
     body = re.split(r"^class\b", code[head.end() :], maxsplit=1, flags=re.MULTILINE)[0]
     methods = []
     for method in _METHOD.finditer(body):
@@ -190,6 +194,7 @@ def _kind_of(annotation: ast.expr | None) -> str:
             return _kind_of(inner)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
             kind = _kind_of(inner)
+            # A list of plain values is itself plain JSON.
             if kind == "json" or kind.count("[") >= _DEEPEST_LIST:
                 return "json"
             return f"list[{kind}]"

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from microcoder.judge.core.syntax import try_parse
 
+# Bounded, so that a hostile text without a brace takes no quadratic time.
 _HEAD = r"[^;{}]{0,200}\{"
 """The rest of a head in C++ or Java, up to the brace that opens the body."""
 _ENTRY = re.compile(rf"\bmain\s*\([^;{{}}]{{0,200}}\){_HEAD}|\bclass\s+\w{_HEAD}")
@@ -124,6 +125,7 @@ def _is_json(code: str) -> bool:
         return False
     try:
         json.loads(text)
+    # A text of thousands of brackets exhausts the parser, and is no program for that.
     except (ValueError, RecursionError):
         return False
     return True
@@ -221,6 +223,7 @@ def _sketch_other(code: str, language: str, *, is_abridged: bool) -> Sketch:
 
 def _find_definitions(tree: ast.Module, code: str) -> dict[str, list[str]]:
     """Return the names that a module defines, with their source lines without comments."""
+    # A `#` in a string is cut, too, but alike in both blocks that are compared.
     lines = [line.partition("#")[0].strip() for line in code.split("\n")]
     definitions: dict[str, list[str]] = {}
     for node in tree.body:
@@ -323,6 +326,8 @@ class _Names:
             case ast.ImportFrom(module=module, names=aliases):
                 package = (module or "").partition(".")[0]
                 is_known = package in sys.stdlib_module_names
+                # `from solution import solve` uses the block before, which is no module of the
+                # library.
                 names = self.bound if is_known else self.imported
                 names.update(alias.name for alias in aliases)
             case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.ClassDef():

@@ -34,6 +34,7 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
     None for fewer than five verdicts.
     """
     total = len(batch)
+    # A few programs may fail alike by chance.
     if total < _LEAST:
         return []
     sentences = []
@@ -51,6 +52,7 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
         )
     first = batch[0].outcome
     is_uniform = all(judged.outcome == first for judged in batch)
+    # What was found above explains such outcomes already.
     if not sentences and first in _TELLING and is_uniform:
         sentences.append(
             f"all {total} ended with {first}: limits, input or language may be other than theirs"

@@ -67,6 +67,7 @@ def try_parse(source: str) -> ast.Module | None:
     """Return a program's tree; None if the Python that this runs on cannot parse it."""
     try:
         return parse_source(source)
+    # A null byte is a ValueError, deep nesting a RecursionError or MemoryError.
     except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
         return None
 
@@ -76,6 +77,7 @@ def evaluate_literal(source: str) -> object:
 
     It raises like that and like `parse_source`.
     """
+    # As `ast.literal_eval` does, to which indentation is no error.
     source = shorten_integers(source.lstrip(" \t"))
     return ast.literal_eval(parse_source(source, mode="eval"))
 
@@ -127,6 +129,7 @@ def attribute_docstrings(owner: type) -> dict[str, str]:
     For a class and its bases; attributes without one are left out.
     """
     docstrings: dict[str, str] = {}
+    # From the last base on, so that a class's own docstring replaces that of a base.
     for base in reversed(owner.__mro__):
         if base.__module__.partition(".")[0] not in ("builtins", "pydantic"):
             docstrings |= _own_docstrings(base)

@@ -26,6 +26,7 @@ def _describe_fields(schema: dict[str, Any], record: type[BaseModel]) -> None:
     """Put the docstrings of a record's fields into its JSON schema."""
     for name, text in attribute_docstrings(record).items():
         if name in schema.get("properties", ()):
+            # A description that the field itself was given stays.
             schema["properties"][name].setdefault("description", text)
 
 
@@ -35,6 +36,7 @@ class Record(BaseModel):
     Unknown keys are refused, field docstrings are the schema's descriptions.
     """
 
+    # A misspelt key would otherwise leave a default in force without a word.
     model_config = ConfigDict(frozen=True, extra="forbid", json_schema_extra=_describe_fields)
 
 
@@ -120,6 +122,7 @@ class Checker(Record):
         allowed = _OPTIONS_OF_CHECKER.get(self.type, ())
         for name in sorted(self.model_fields_set - {"type"} - set(allowed)):
             value = getattr(self, name)
+            # An option at its default says nothing, so files that spell all of them are read.
             if value != type(self).model_fields[name].default:
                 owners = [kind for kind, options in _OPTIONS_OF_CHECKER.items() if name in options]
                 raise ValueError(
@@ -456,6 +459,7 @@ class Verdict:
         Such verdicts are counted separately.
         """
         for test in self.tests:
+            # The first failure decides the outcome, so no later crash can be its cause.
             if test.verdict is not Outcome.ACCEPTED:
                 return test.method == CHECKER_CRASHED
         return False

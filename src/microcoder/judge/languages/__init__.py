@@ -49,6 +49,7 @@ class _Languages(Mapping[str, Language]):
 
 def _list_files() -> str:
     """Return the paths of the user's own files, separated by ":"."""
+    # Read at each look, since a language may be added at any time.
     return os.environ.get(LANGUAGES_VARIABLE, "")
 
 
@@ -129,6 +130,7 @@ def _find_line(text: str, location: tuple[int | str, ...]) -> int:
 
     It is 1 if the key is missing.
     """
+    # From the innermost key outwards: that line is the nearest to the fault.
     for part in reversed(location):
         key = re.compile(rf"\s*\[?\"?{re.escape(str(part))}\"?\s*[=.\]]")
         for number, line in enumerate(text.splitlines(), 1):
@@ -149,8 +151,10 @@ def add_language(path: str | Path) -> Language:
     """
     resolved = Path(path).expanduser().resolve()
     files = [file for file in _list_files().split(":") if file]
+    # To add a file twice is no error, though its own name is taken by then.
     if str(resolved) in files:
         return read_language(resolved)
+    # Read and compared with all others first: a bad file must not get into the environment.
     languages = _join(dict(LANGUAGES), [resolved])
     # In the environment, so that worker processes know it, too.
     os.environ[LANGUAGES_VARIABLE] = ":".join([*files, str(resolved)])
@@ -179,6 +183,7 @@ def known_language(name: object) -> str:
 @lru_cache(256)
 def _find(name: str, version: str, files: str) -> tuple[Language, str]:
     """Return the language, and the version in its name (`cpp17`), empty if it has none."""
+    # By an argument and not read here, so that the cache notices a new file.
     by_any_name = _by_any_name(_load(files).values())
     if name.lower() not in by_any_name:
         raise DataError(

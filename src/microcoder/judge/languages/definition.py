@@ -275,6 +275,7 @@ class Language(Record):
 
         Empty if the language has none for this compiler.
         """
+        # The precompiled form is the compiler's own: no other could read it.
         if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
             return ()
         return self._fill(self.precompiled.build, compiler)
@@ -282,6 +283,7 @@ class Language(Record):
     def _fill(self, pieces: tuple[str, ...], compiler: str, headers: str = "") -> tuple[str, ...]:
         flags = self.versions[self.version].flags if self.version else ()
         command: list[str] = []
+        # A whole piece may become several arguments or none, which text in braces cannot.
         for piece in pieces:
             if piece == _FLAGS:
                 command += flags
@@ -336,6 +338,7 @@ def _check_fields(pieces: Iterable[str], key: str) -> None:
     """Raise ValueError if a text has words in braces that are not filled in for this key."""
     for piece in pieces:
         try:
+            # Tried when the file is read: a typo should not wait for the first program.
             piece.format(**dict.fromkeys(_FILLED[key], ""))
         except (ValueError, LookupError) as error:
             known = ", ".join(f"{{{word}}}" for word in _FILLED[key])

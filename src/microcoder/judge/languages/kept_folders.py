@@ -43,6 +43,7 @@ def find_roots() -> tuple[Path, ...]:
     if root:
         return (Path(root).absolute(),)
     cache = os.environ.get("XDG_CACHE_HOME")
+    # Root has no cache of its own by default: it fills the one that all users read.
     if cache is None and os.geteuid() == 0:
         return (_FOR_EVERYBODY,)
     own = Path(cache or os.path.expanduser("~/.cache")) / "microcoder" / "packages"
@@ -91,6 +92,7 @@ def keep_folder(
             if kept is not None:
                 return kept
             return _make_folder(root, digest, make)
+    # An OSError, too, but no fault: the caller asked not to wait.
     except BlockingIOError:
         raise
     except OSError as error:
@@ -103,6 +105,7 @@ def _make_folder(root: Path, digest: str, make: Callable[[Path], object]) -> Pat
     """Fill a folder under another name, then rename it; the caller holds its lock."""
     for left_by_a_kill in root.glob(f".{digest}-*"):
         shutil.rmtree(left_by_a_kill, ignore_errors=True)
+    # In the same root: a rename is atomic only within one file system.
     staging = Path(tempfile.mkdtemp(prefix=f".{digest}-", dir=root))
     try:
         make(staging)
@@ -110,6 +113,7 @@ def _make_folder(root: Path, digest: str, make: Callable[[Path], object]) -> Pat
         for path in (staging, *staging.rglob("*")):
             path.chmod(_FOLDER_MODE if path.is_dir() else _FILE_MODE)
         return staging.rename(root / digest)
+    # After the rename there is nothing left; after an error the half that was made goes.
     finally:
         shutil.rmtree(staging, ignore_errors=True)
 
@@ -118,4 +122,5 @@ def make_root(root: Path) -> None:
     """Create a root if it is missing, readable by everybody whatever the umask."""
     if not root.is_dir():
         root.mkdir(parents=True, exist_ok=True)
+        # The mode of `mkdir` is cut by the umask.
         root.chmod(_FOLDER_MODE)

@@ -81,6 +81,7 @@ class ProvidedPackages:
         """
         if not self.problem:
             return ""
+        # All programs that ask for none of them are judged as ever.
         needed = self.profile.find_needed(code, is_function=is_function)
         return "" if needed is None else f"it asks for {needed.name}, and {self.problem}"
 
@@ -109,6 +110,7 @@ def install_packages(profile: PackageProfile) -> Path:
 
 def _fill_folder(folder: Path, profile: PackageProfile) -> None:
     """Install the packages of a profile into an empty folder."""
+    # A warning is shown by default: nothing else would say why judging waits.
     _LOG.warning(
         "microcoder: installing the packages that programs may import (%s) for Python %s into %s",
         ", ".join(profile.pins),
@@ -139,6 +141,7 @@ def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
     """Install wheels by pip, as it is configured on this machine; without it by uv."""
     if importlib.util.find_spec("pip") is not None:
         shown = "`pip install`"
+        # Isolated: no variable and no package of the user's own may change what is installed.
         command = [sys.executable, "-I", "-m", "pip", "--python", python, "install", *_PIP_OPTIONS]
     else:
         uv = shutil.which("uv")
@@ -224,6 +227,7 @@ def provide_packages(profile: PackageProfile) -> ProvidedPackages:
     # One thread installs, the others find the packages.
     with _missing_lock:
         folder = find_folder(profile)
+        # An attempt that failed is not repeated here: each may take minutes.
         if folder is None and digest not in _missing:
             try:
                 folder = install_packages(profile)
@@ -293,6 +297,7 @@ class PackageProfile(Record):
     @cached_property
     def pins(self) -> tuple[str, ...]:
         """Every NAME==VERSION, sorted."""
+        # Normalised and sorted, so that one set of packages has one digest however it is written.
         pins = []
         for package in self.packages:
             version = package.pin.partition("==")[2]
@@ -369,6 +374,7 @@ def _imports_of(node: ast.AST) -> Iterator[str]:
     match node:
         case ast.Import(names=names):
             modules = [alias.name for alias in names]
+        # Level 0: a relative import names no package.
         case ast.ImportFrom(module=str(module), names=names, level=0):
             modules = [f"{module}.{alias.name}" for alias in names]
         case ast.Call(
@@ -379,6 +385,7 @@ def _imports_of(node: ast.AST) -> Iterator[str]:
                 modules = [module]
     for module in modules:
         parts = module.split(".")
+        # To import `scipy.stats` needs scipy, too.
         for length in range(1, len(parts) + 1):
             yield ".".join(parts[:length])
 
@@ -441,6 +448,7 @@ def load_profile(name: str) -> PackageProfile:
             f"packages = {name!r} cannot be read ({error}); see docs/languages.md"
         ) from None
     names = [package.name for package in profile.packages]
+    # An installer would take one of two pins, and verdicts would hang on which.
     repeated = sorted({name for name in names if names.count(name) > 1})
     if repeated:
         raise ConfigError(
@@ -512,6 +520,7 @@ def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> di
 
     That is the versions of Python and packages, and the user's own languages.
     """
+    # A language that no problem uses must not keep old verdicts from being used again.
     used = {language_of(problem).name for problem in problems}
     own = {name: digest for name, digest in digest_languages().items() if name in used}
     return {"Python": platform.python_version(), "packages": profile.label, **own}

@@ -24,6 +24,7 @@ NUM_RESAMPLES = 10_000
 TAIL = 0.025
 """Share of the resamples outside each end of a 95 % interval."""
 
+# Written out, so that this module needs no scipy.
 _NORMAL = 1.959963984540054
 """Normal quantile of a 95 % interval."""
 
@@ -66,6 +67,7 @@ def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimat
     """
     old = pass_by_problem(before, k)
     new = pass_by_problem(after, k)
+    # Paired by problem: how hard problems are then cancels out of the difference.
     both = sorted(old.keys() & new.keys())
     changes = tuple(new[name] - old[name] for name in both)
     return _bootstrap(changes, lowest=-1.0)
@@ -97,12 +99,14 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
             f"pass@{k} of {num_correct} in {num_samples} samples; needs 0 <= correct <= samples, "
             "1 <= k <= samples"
         )
+    # The plain 1 - (1 - p)^k with an estimated p is biased, hence counts of subsets.
     return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
 
 
 def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
     """Return pass@k of each problem that has k scored samples."""
     by_problem = {}
+    # An unscored sample is a failure of our machine: to count it as wrong would lower the accuracy.
     for name, samples in solved.items():
         scored = [bool(is_solved) for is_solved in samples if is_solved is not None]
         if len(scored) >= k:
@@ -127,12 +131,14 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
         # The same, slower, by other draws: a second for five hundred problems.
         low, high = _resample(values)
     mean = math.fsum(values) / num
+    # Of few or very uneven values, quantiles of resamples can miss the mean itself.
     return Estimate(mean, min(low, mean), max(high, mean), num)
 
 
 def _resample(values: tuple[float, ...]) -> tuple[float, float]:
     """Return the quantiles of the means of resamples, without numpy."""
     num = len(values)
+    # A fixed seed, as with numpy: an interval must not change from look to look.
     draw = random.Random(0).choices
     means = sorted(sum(draw(values, k=num)) / num for _ in range(NUM_RESAMPLES))
     last = NUM_RESAMPLES - 1
@@ -143,10 +149,13 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
     """Return the quantiles of the means of resamples; ImportError without numpy."""
     import numpy as np
 
+    # A fixed seed: the same run must give the same interval each time it is looked at.
     generator = np.random.default_rng(0)
+    # Values are means of a problem's samples, so each problem is drawn with all of them.
     array = np.asarray(values)
     size = (_RESAMPLES_AT_ONCE, len(array))
     parts = []
+    # In pieces, which bounds the memory.
     for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE):
         drawn = array[generator.integers(len(array), size=size)]
         parts.append(drawn.mean(axis=1))

@@ -117,6 +117,7 @@ def judge_contrast(contrast: Contrast, effect: Effect | None) -> ContrastResult:
         return ContrastResult(contrast, effect)
     least = contrast.least
     if contrast.direction == "same":
+        # The larger one: to show sameness, both sides have to be rejected.
         p_sign = max(effect.p_below(least), effect.p_above(-least))
         p_size = min(effect.p_below(-least), effect.p_above(least))
     else:

@@ -79,6 +79,7 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     pairs = {}
     for unit, levels in values.items():
         if len(levels) == len(contrast.levels):
+            # A mean of means: a level with more rows must not weigh more.
             difference = fmean(fmean(levels[level]) for level in contrast.of)
             if contrast.against:
                 difference -= fmean(fmean(levels[level]) for level in contrast.against)
@@ -161,11 +162,13 @@ def _model_of(history: History) -> Mapping[str, Any]:
 def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
     """Return the effect of a contrast between training runs."""
     curves = _read_curves(contrast, histories)
+    # Only seeds that have all levels: others would compare different problems.
     common = set.intersection(*map(set, curves.values()))
     values: dict[int, float] = {}
     for seed in sorted(common):
         of_seed = {key: by_seed[seed] for key, by_seed in curves.items()}
         value = _compare(contrast, of_seed)
+        # Left out like work that is not done: an unknown difference is not zero.
         if math.isfinite(value):
             values[seed] = value
     if not values:
@@ -176,6 +179,7 @@ def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) 
     groups, drawn = _group_by_start(models)
     first = min(values)
     num_problems = curves[contrast.of[0], contrast.metric][first].num_problems
+    # One column is the mark of a metric that is no mean over problems.
     num_units = num_problems if num_problems > 1 else 0
     return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
 
@@ -240,6 +244,7 @@ def _find_slope(doses: Sequence[float], values: Sequence[float]) -> float:
 
 
 def _divide(value: float, by: float) -> float:
+    # Unknown and no error: the seed is then left out, and the others are read.
     return value / by if by else math.nan
 
 
@@ -270,6 +275,7 @@ def _measure_rows(
     if over == "starts":
         groups, drawn = _group_by_start({seed: [measured[seed].model] for seed in by_seed})
     values = {seed: fmean(pairs.values()) for seed, pairs in by_seed.items()}
+    # Seeds may share units, which are then counted once.
     units = set().union(*by_seed.values())
     return estimate_starts(values, groups, drawn=drawn, num_units=len(units), span=span)
 

@@ -255,6 +255,7 @@ class Claim(Config):
                 f"claim {self.id} is none of the 34 ({', '.join(INSIGHTS)}); name others X1, X2 ..."
             )
         for contrast in self.contrasts:
+            # A default would be a choice that nobody wrote down before the runs.
             lacking = sorted({"direction", "least"} - contrast.model_fields_set)
             if lacking:
                 yield (
@@ -262,6 +263,7 @@ class Claim(Config):
                     f"{' and '.join(lacking)}"
                 )
         ways_to_decide = (self.primary, self.undecidable, self.unasked)
+        # Two ways would let a result choose the way that it is decided by.
         if sum(map(bool, ways_to_decide)) != 1:
             yield (
                 f"claim {self.id} needs either `primary`, or `unasked` with the reason and what it "
@@ -275,6 +277,7 @@ class Claim(Config):
         if self.controls and not self.primary:
             yield f"claim {self.id} has controls and no `primary` that they would control"
         for control in self.controls:
+            # A bound of its own could be set so that the control takes nothing away.
             repeated = sorted({"direction", "least"} & control.model_fields_set)
             if repeated:
                 yield (
@@ -284,8 +287,10 @@ class Claim(Config):
 
     def _faults_of_test(self, primary: Contrast) -> Iterator[str]:
         """Yield what a claim lacks that is decided by a contrast."""
+        # Without it nobody could say before the runs whether they can decide anything.
         if self.spread is None:
             yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
+        # A treatment that never reached the rollouts would look like one without an effect.
         if self.family != "measuring" and self.check is None:
             yield f"claim {self.id} needs a `check`: that the treatment reached the rollouts"
         if self.family == "training" and primary.measurement:
@@ -405,6 +410,7 @@ class Study(Config):
     def unit_of(self, contrast: Contrast) -> Unit:
         """Return the unit of a contrast's metric."""
         metric = contrast.metric
+        # A quotient has lost the unit of the metric that is divided.
         if contrast.per:
             return "share"
         if contrast.measurement:
@@ -502,6 +508,7 @@ def load_study(path: Path) -> Study:
     """Read a study file; raises ConfigError if it is missing, not TOML, or not a valid study."""
     try:
         keys = tomllib.loads(path.read_text(encoding="utf-8"))
+        # The path comes last: a file does not say itself where it is.
         return Study.model_validate({**keys, "path": path})
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"study {path} cannot be read: {error}") from None
@@ -525,12 +532,14 @@ def find_studies(name: str | None) -> list[Study]:
     """
     if name is not None and Path(name).suffix == ".toml":
         return [load_study(Path(name))]
+    # The user's own studies hide those of the package.
     folder = STUDIES if STUDIES.is_dir() else SHIPPED / STUDIES
     paths = sorted(folder.glob("*.toml"))
     if not paths:
         raise ConfigError(f"no studies in {folder.absolute()}; pass a file")
     if name is None:
         return [load_study(path) for path in paths]
+    # A whole name first, since it may be a part of others.
     matches = [path for path in paths if name == path.stem]
     if not matches:
         matches = [path for path in paths if name in path.stem]

@@ -83,6 +83,7 @@ class Effect:
     @property
     def is_nothing(self) -> bool:
         """Whether every seed gave zero."""
+        # By seed and not by start: differences of opposite sign would cancel in a mean.
         return all(abs(value) < _ROUNDING for value in self.by_seed)
 
     @property
@@ -111,12 +112,15 @@ class Effect:
             distance: from the mean to the bound of the null hypothesis, up as against it.
             half: the 97.5 % quantile of the mean's distribution, times its standard error.
         """
+        # An interval without ends excludes nothing, so nothing is rejected.
         if not math.isfinite(half):
             return 1.0
+        # The interval ends at the mean itself only where that is the metric's own bound.
         if half <= 0:
             return 0.0 if distance > 0 else 1.0
         from scipy import special
 
+        # Of the interval itself, so that interval and p-value never contradict each other.
         value = distance / half * student_quantile(1 - ALPHA / 2, self.freedom)
         # The chance that Student's t is above the value.
         return float(special.stdtr(self.freedom, -value))
@@ -140,6 +144,7 @@ def expected_half_width(sd: float, num_draws: int) -> float:
         sd: standard deviation of the draws.
         num_draws: number of independent draws; of one the half width is infinite.
     """
+    # One draw says nothing of how far apart draws are.
     if num_draws < 2:
         return math.inf
     return student_quantile(1 - ALPHA / 2, num_draws - 1) * sd / math.sqrt(num_draws)
@@ -188,6 +193,7 @@ def estimate_starts(
         span: the largest difference that the metric can show in either direction; None if it has no
             bounds.
     """
+    # Seeds of one start hang together: each start counts once, however many seeds it has.
     by_start = []
     for seeds in groups:
         known = [by_seed[seed] for seed in seeds if seed in by_seed]
@@ -228,6 +234,7 @@ def estimate_units(
         for unit, value in by_seed[seed].items():
             by_unit.setdefault(unit, []).append(value)
     values = [fmean(of_unit) for _, of_unit in sorted(by_unit.items())]
+    # Where few pairs differ, Student's interval is too narrow.
     if span is not None and _hardly_differ(values, span):
         low, high = _ends_of_pairs(values, span=span)
         # The normal distribution's quantile is in that interval.
@@ -255,6 +262,7 @@ def _hardly_differ(values: Sequence[float], span: float) -> bool:
             return False
         if value != 0.0:
             num_different += 1
+    # Where none differs, the interval for draws without spread holds.
     return 0 < num_different <= _FEW
 
 
@@ -280,7 +288,9 @@ def _ends(values: Sequence[float], *, span: float | None) -> tuple[float, float]
     if num < 2:
         # Drawn once: what another draw would give is unknown.
         return -math.inf, math.inf
+    # Over n - 1, since the mean is estimated from the same values.
     variance = sum((value - mean) ** 2 for value in values) / (num - 1)
+    # Not `== 0`: sums of equal values differ by rounding, and would seem to be certain.
     if variance / num <= _ROUNDING**2 * (1 + mean**2):
         if span is None:
             return -math.inf, math.inf

@@ -130,6 +130,7 @@ def read_series(history: History, metric: str) -> MetricSeries | None:
 
     rows_of_run = (*history.steps, *history.evaluations)
     last_step = max((row.step for row in rows_of_run), default=0)
+    # Time is a share of the run, which has no length before its first step.
     if not last_step:
         return None
     recorded: Sequence[StepMetrics | EvaluationMetrics] = history.evaluations
@@ -160,6 +161,7 @@ def _read_accuracy(history: History, tier: str) -> list[list[float | None]]:
     columns = sorted(names)
     rows = []
     for by_problem in evaluations:
+        # A problem may lack a score in one evaluation: its column stays, with a gap.
         rows.append([by_problem.get(name) for name in columns])
     return rows
 
@@ -212,6 +214,7 @@ def measure_alike(
     """
     first_S, control_of_first_S = _slide(series[0], controls[0], feature)
     second_S, control_of_second_S = _slide(series[1], controls[1], feature)
+    # The lower of both: only the run that is ahead has been at the other's value, too.
     target = min(control_of_first_S[-1], control_of_second_S[-1])
     first = _read_at(first_S, control_of_first_S, target)
     second = _read_at(second_S, control_of_second_S, target)
@@ -229,11 +232,13 @@ def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[A
 
     time_E = series.time_E
     values_E = series.means_E
+    # The two metrics may be recorded at different steps.
     controls_E = np.interp(time_E, control.time_E, control.means_E)
     low, high = _SPANS["late"]
     at = _AT.fullmatch(feature)
     if at:
         high = int(at[2]) / int(at[3])
+        # A point in time is a span that holds one value.
         low = high - _ROUNDING
     last = int(np.flatnonzero(time_E <= high + _ROUNDING)[-1])
     is_inside_E = (time_E > low) & (time_E <= high + _ROUNDING)
@@ -253,6 +258,7 @@ def _read_at(values_S: Array, controls_S: Array, target: float) -> float:
     """
     if controls_S[-1] <= target:
         return float(values_S[-1])
+    # From the end, so that a control that rises and falls is met where it was last as low.
     for index in range(len(values_S) - 2, -1, -1):
         if controls_S[index] <= target:
             rise = controls_S[index + 1] - controls_S[index]
@@ -287,6 +293,7 @@ def _summarise(name: str, time_E: Array, values_E: Array) -> float:
     if name == "swing":
         return _mean(np.abs(np.diff(values_E, n=2)))
     if name == "start":
+        # A run may have no value that early: then its first one is the start.
         return _mean(values_E[time_E <= max(0.1, time_E[0])])
     at = _AT.fullmatch(name)
     if at is None:
@@ -295,6 +302,7 @@ def _summarise(name: str, time_E: Array, values_E: Array) -> float:
     time = int(at[2]) / int(at[3])
     if at[1] == "at":
         return float(np.interp(time, time_E, values_E))
+    # A step at just that time belongs to it, whatever rounding made of its share.
     return _mean(values_E[(time_E > 0.0) & (time_E <= time + _ROUNDING)])
 
 

@@ -39,6 +39,7 @@ STYLE: Mapping[str, Any] = {
     "grid.color": "#e6e6e6",
     "grid.linewidth": 0.7,
     "svg.fonttype": "none",
+    # A dollar sign in a label begins no formula.
     "text.parse_math": False,
     "xtick.color": "#555555",
     "ytick.color": "#555555",
@@ -74,7 +75,9 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     import matplotlib as mpl
 
     buffer = io.StringIO()
+    # A date or a version would make each drawing another file.
     nothing: dict[str, Any] = dict.fromkeys(["Date", "Creator", "Format", "Type"])
+    # Without a salt the ids in an SVG are random, and the same rows give another file.
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
         figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue()
@@ -117,6 +120,7 @@ def draw_curves(
 
     levels = [level for level, series in by_level.items() if series]
     with mpl.rc_context(dict(STYLE)):
+        # Not pyplot, which keeps every figure and may look for a display.
         figure = Figure(figsize=(6.4, 3.6), layout="constrained")
         axes = figure.subplots()
     colours = itertools.cycle(_COLOURS)
@@ -144,6 +148,7 @@ def _draw_level(
     import numpy as np
 
     time_E = runs[0].time_E
+    # A run that was evaluated less often has no values at these times.
     rows = [series.means_E for series in runs if len(series.time_E) == len(time_E)]
     steps = time_E * num_steps
     mean = np.mean(rows, axis=0)

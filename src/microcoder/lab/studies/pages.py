@@ -142,6 +142,7 @@ def _how_to_repeat(judged: JudgedStudy, folder: Path, records: Path) -> list[str
     reported = "--all" if records.name == f"all-records{SUFFIX}" else typed
     report = f"microcoder study {reported} --report{quick} -o {folder.as_posix()}"
     explanation = ""
+    # Beside pages elsewhere the link would lead nowhere.
     if (folder.parent / "insights.md").is_file():
         explanation = "; how to read this: [insights.md](../insights.md)"
     return [
@@ -250,6 +251,7 @@ def _count_verdicts(results: Sequence[ClaimResult]) -> str:
     verdicts = Counter(result.verdict for result in results)
     counts = [f"{verdicts[finding]} {finding}" for finding in ClaimFinding if verdicts[finding]]
     text = ", ".join(counts)
+    # Counted over the catalogue: a claim that no study has must not go unseen.
     num_missing = len(INSIGHTS) - len(results)
     if num_missing:
         text += f", {num_missing} in no study here"
@@ -446,6 +448,7 @@ def _head(*columns: str) -> list[str]:
 
 
 def _row(*cells: object) -> str:
+    # A bar would end the cell.
     escaped = [str(cell).replace("|", "\\|") for cell in cells]
     return f"| {' | '.join(escaped)} |"
 

@@ -184,6 +184,7 @@ def _describe_reward(history: History) -> Link | None:
     """Return a sentence on the rise of the mean reward; None for too few steps."""
     steps = []
     for step in history.steps:
+        # A step without a scored rollout has no mean, and is not 0.
         if step.reward_mean is not None:
             steps.append((step.step, step.reward_mean))
     # Means of a tenth of the run, so that the noise of one step is no jump.
@@ -208,6 +209,7 @@ def _describe_truncation(history: History, total: int, truncated: int) -> str:
     shares = [step.truncated_share for step in history.steps]
     trend = ""
     if len(shares) > 1:
+        # A tenth of the run, since a single step is mostly noise.
         width = len(shares) // 10 or 1
         first = fmean(shares[:width])
         last = fmean(shares[-width:])
@@ -230,11 +232,13 @@ def _describe_removed_advantage(steps: Sequence[StepMetrics]) -> str:
     It names the share that masks, penalties and corrections removed, and what a clip stopped.
     """
     removed: dict[str, float] = {}
+    # A mask that removed no advantage is named, too: that is a finding.
     if any(step.masked_share for step in steps):
         removed["mask"] = 0.0
     for step in steps:
         for name, share in step.doses.items():
             mechanism = name.partition("_")[0]
+            # Over all steps: where a mechanism is not recorded, it removed nothing.
             removed[mechanism] = removed.get(mechanism, 0.0) + share / len(steps)
     shares = ", ".join(f"{mechanism} {share:.1%}" for mechanism, share in removed.items())
     text = f"Share of |advantage| removed: {shares or 'none'}"
@@ -258,6 +262,7 @@ def count_masked(history: History) -> tuple[int, int, int]:
     for step in history.steps:
         num_rollouts = sum(step.outcomes.values())
         total += num_rollouts
+        # A share is what is recorded: rounding gives the count back.
         truncated += round(step.truncated_share * num_rollouts)
         masked += sum(step.masked.values())
     return total, truncated, masked
@@ -355,6 +360,7 @@ def _labels(arms: Sequence[History]) -> list[str]:
 
 def check_alike(history: History, other: History) -> None:
     """Raise DataError if two runs have different problems."""
+    # Accuracies on other problems would say nothing of the algorithm.
     ours = problems_digest(history.manifest)
     theirs = problems_digest(other.manifest)
     if theirs != ours:
@@ -404,6 +410,7 @@ def _accuracies(history: History, headline: BeforeAfter) -> dict[str, BeforeAfte
     compared = {"all problems": headline}
     asked = set(history.tier_of.values())
     tiers = [tier for tier in history.tiers if tier in asked]
+    # A tier of all problems would repeat the row above.
     if tiers != ["untiered"]:
         for tier in tiers:
             compared[tier] = compare(history, tier=tier)
@@ -557,4 +564,5 @@ def _difference(difference: Estimate | None) -> Cell:
         direction = "up" if difference.value > 0 else "down"
     text = f"{100 * difference.value:+.1f}"
     text += f" ({100 * difference.low:+.1f} to {100 * difference.high:+.1f})"
+    # A minus sign, as wide as the plus of other cells.
     return [text.replace("-", "−"), direction]  # noqa: RUF001

@@ -24,6 +24,7 @@ def format_value(value: float, unit: Unit) -> str:
         # Three digits that count.
         digits = max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
     text = f"{scaled:+.{min(digits, _MOST_DIGITS)}f}"
+    # A negative zero would claim a direction.
     if float(text) == 0:
         return text.replace("-", "+")
     return text

@@ -68,6 +68,7 @@ def digest_code() -> str:
     for path in sorted(paths):
         if path.suffix in (".py", ".toml"):
             name = path.relative_to(_SOURCE).as_posix()
+            # Null bytes and names between them, so that no other set of files gives the same text.
             digest.update(f"{name}\0{dump_meaning(path)}\0".encode())
     return digest.hexdigest()[:8]
 
@@ -150,6 +151,7 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
         "git": read_git(Path(__file__).parent),
         "cpu_seconds": round(time.process_time() - started, 1),
     }
+    # Last: a summary is what shows that the work is finished.
     write_json(work.folder / "summary.json", summary)
     return summary
 
@@ -163,6 +165,7 @@ def _check_row(row: MeasuredValue, measurement: Measurement) -> MeasuredValue:
         )
     is_share = measurement.metrics[row.metric].unit == "share"
     is_outside = is_share and not 0 <= row.value <= 1
+    # One such value would spoil every mean that it is in.
     if is_outside or not math.isfinite(row.value):
         value = f"{row.value} for {row.metric}"
         if is_share:
@@ -212,6 +215,7 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
     if not (isinstance(config.model, MicroModel) and isinstance(first.model, MicroModel)):
         return config
     start = config.model.warm_start
+    # The recipe names the run's seed there, so it has moved already.
     if start.seed == first.model.warm_start.seed + seeds_from:
         return config
     moved = start.model_copy(update={"seed": start.seed + seeds_from})
@@ -263,6 +267,7 @@ def _identify(
         "code": code,
         "settings": measurement.settings,
         "config": digest_config(config),
+        # A run's folder is named by what decides it, so its name stands for its content.
         "runs": {level: runs[level].name for level in sorted(runs)},
     }
     text = json.dumps(parts, sort_keys=True)
@@ -363,6 +368,7 @@ def distinct_work(planned: Sequence[Work]) -> list[Work]:
     first: dict[Path, Work] = {}
     for work in planned:
         first.setdefault(work.folder, work)
+    # A study that is stopped early then has some seeds at all levels.
     return sorted(first.values(), key=lambda work: work.seed)
 
 
@@ -398,6 +404,7 @@ def unpacked(path: Path) -> Iterator[Path]:
             # same.
             content = io.BytesIO(lzma.decompress(path.read_bytes()))
             with tarfile.open(fileobj=content) as archive:
+                # The file may be a stranger's: this filter refuses paths outside of the folder.
                 archive.extractall(folder, filter="data")
             # A ValueError unless there is exactly one.
             (catalogue,) = Path(folder).glob(f"*/{CATALOGUE}")
@@ -429,6 +436,7 @@ def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
 
 
 def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
+    # Neither time nor owner, so that equal records give equal bytes.
     member = tarfile.TarInfo(name)
     member.size = len(content)
     archive.addfile(member, io.BytesIO(content))

@@ -101,6 +101,7 @@ def do_work(
                     result = f"FAILED: {reason}"
                 on_end(work, result)
     except KeyboardInterrupt:
+        # They have sessions of their own, where the terminal's Ctrl-C does not reach them.
         for process in multiprocessing.active_children():
             if process.pid:
                 os.kill(process.pid, signal.SIGINT)
@@ -113,11 +114,13 @@ def do_work(
 def _begin(logs: Path, jobs: int) -> None:
     """Set up a process of the pool, before it loads anything."""
     if jobs > 1:
+        # Each process has a core: more threads would only wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
     # A Ctrl-C reaches it once, from the parent, and only at work.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     log = os.open(logs / f"worker-{os.getpid()}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    # The descriptors themselves, since libraries in C write there, too.
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(log, descriptor)
     end_with_parent()
@@ -139,8 +142,10 @@ def _do(work: Work, command: list[str]) -> str:
         shutil.rmtree(RunDirectory(work.folder).checkpoints, ignore_errors=True)
         return f"{summary['accuracy_before']:.3f} -> {summary['accuracy_after']:.3f}"
     except Exception:
+        # Into this process's log: the parent gets one line of it.
         traceback.print_exc()
         raise
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        # The process lives on, and the next run's memory must not come on top.
         gc.collect()

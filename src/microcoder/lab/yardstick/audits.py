@@ -84,6 +84,7 @@ def ask_judge(
 
     def put_share(index: int) -> tuple[Lane, list[CaseResult]]:
         with contextlib.closing(Lane(judged, contain=contain)) as lane:
+            # In turn: slow suites stand together, and each process gets a part of them.
             return lane, [put_case(lane, case) for case in cases[index::lanes]]
 
     try:
@@ -95,6 +96,7 @@ def ask_judge(
     by_case = {}
     for _, share in shares:
         by_case.update({result.case.id: result for result in share})
+    # In the plan's order again, whichever process was faster.
     results = tuple(by_case[case.id] for case in cases)
     seconds = time.monotonic() - started
     num_misses = sum(result.is_miss for result in results)

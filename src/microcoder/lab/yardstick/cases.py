@@ -70,6 +70,7 @@ class Case:
 
 def make_id(suite: str, *parts: object) -> str:
     """Return a case's id: its suite, and a hash of `parts`, its content."""
+    # By content, so that a case keeps its id when others are added.
     content = json.dumps(parts, default=str).encode()
     return f"{suite}-{hashlib.sha256(content).hexdigest()[:8]}"
 
@@ -96,6 +97,7 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     """
     if most is None or len(cases) <= most:
         return list(cases)
+    # A source of its own: a suite that grows does not change the draws from the others.
     source = random.Random(f"{seed} {len(cases)}")
     right = [case for case in cases if case.expect]
     wrong = [case for case in cases if not case.expect]

@@ -101,6 +101,7 @@ def put_case(lane: Lane, case: Case) -> CaseResult:
     first = _put_once(lane, case)
     if not first.what:
         return first
+    # A second try would take as long again.
     if first.seconds > _QUICK_SECONDS or first.error in ("killed", "ended"):
         return first
     second = _put_once(lane, case)
@@ -215,6 +216,7 @@ class Lane:
 
     def _start(self) -> None:
         self._folder = tempfile.mkdtemp(prefix="yardstick-")
+        # A hostile program may write into the pipe, too: it must not forge an answer.
         self._token = secrets.token_hex(8)
         log = Path(self._folder) / "log"
         self._spawn(log)
@@ -257,6 +259,7 @@ class Lane:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
+                # A session of its own, by which all that it starts can be killed.
                 start_new_session=True,
                 env=environment,
             )

@@ -48,6 +48,7 @@ def _rates(audit: Audit) -> dict[str, Rate]:
     for column in _COLUMNS:
         results = [result for result in audit.results if _is_in(column, result)]
         misses = sum(result.is_miss for result in results)
+        # At 0 misses a normal interval would have no width.
         low, high = wilson_interval(misses, len(results))
         rates[column] = {
             "misses": misses,
@@ -73,6 +74,7 @@ def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         "cases": len(plan.cases),
         "judges": [{**asdict(audit), "rates": _rates(audit)} for audit in audits],
     }
+    # The one value that JSON lacks is a set of abilities, which has no order.
     return json.dumps(record, indent=1, default=sorted) + "\n"
 
 
