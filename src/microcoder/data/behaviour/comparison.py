@@ -182,7 +182,6 @@ class _Trial:
 
     def add(self, agreement: Agreement, detail: str) -> None:
         """Add one comparison's agreement to the evidence; `detail` says it in words."""
-        """Add the agreement of one phase to the evidence."""
         # Bits are logarithms: adding them multiplies the chances.
         self.bits += agreement.bits
         self.num_agreed += sum(agreement.agreed)
