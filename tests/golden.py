@@ -13,6 +13,7 @@ import importlib.metadata
 import json
 import os
 import platform
+import re
 import sys
 import tempfile
 import time
@@ -23,6 +24,7 @@ from tests import golden_parts as parts
 from tests.golden_values import Skipped, Values, compare_packs
 
 PACK = Path(__file__).with_name("golden.json")
+CPUINFO = Path("/proc/cpuinfo")
 
 PARTS: dict[str, tuple[Callable[[Path], Values], tuple[str, ...]]] = {
     "pairs": (parts.compare_pairs, ()),
@@ -51,7 +53,10 @@ def find_versions() -> dict[str, str]:
     if found["torch"] != "absent":
         import torch
 
-        found["processor"] = torch.backends.cpu.get_cpu_capability()
+        # Of the same capability, processors of two makers add in another order.
+        maker = re.search(r"^vendor_id\s*:\s*(\S+)", CPUINFO.read_text(), re.MULTILINE)
+        capability = torch.backends.cpu.get_cpu_capability()
+        found["processor"] = f"{capability}, {maker[1]}" if maker else capability
     return found
 
 
