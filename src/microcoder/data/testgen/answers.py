@@ -27,7 +27,7 @@ from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import cut_pieces, take_in_turn
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult
+from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, TestResult, Verdict
 
 _ANSWER_SECONDS = 2.0
 """CPU seconds that a reference gets for an input (our choice)."""
@@ -175,6 +175,26 @@ class Answering:
             memory_mib=memory,
             tests=tests,
         )
+
+    def judge_briefly(
+        self,
+        programs: Sequence[Program],
+        tests: Sequence[TestCase],
+        *,
+        seconds: float,
+    ) -> list[Verdict]:
+        """Return each program's verdict, up to its first failure.
+
+        Args:
+            programs: those to judge, all on the same tests.
+            tests: in the order in which they run.
+            seconds: CPU time per test.
+        """
+        problems = []
+        for program in programs:
+            problem = self.problem(tests, seconds=seconds, language=program.language)
+            problems.append(problem)
+        return self.judges.brief.judge(programs, problems)
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         """Return what the first reference prints; None without an answer."""

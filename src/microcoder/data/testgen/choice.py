@@ -112,16 +112,7 @@ def _try_wrong(
     seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * slowest)
     given = answering.candidate.tests
     pool = [*given, *(tests[number].test for number in small)]
-    problems = []
-    for program in wrong:
-        problems.append(
-            answering.problem(
-                pool,
-                seconds=seconds,
-                language=program.language,
-            )
-        )
-    verdicts = answering.judges.brief.judge(wrong, problems)
+    verdicts = answering.judge_briefly(wrong, pool, seconds=seconds)
     catches: Counter[int] = Counter()
     for verdict in verdicts:
         # The judge stops at the first failure, so the last result is the test that caught it.

@@ -45,16 +45,7 @@ def passing_references(answering: Answering) -> Sequence[Program]:
     if not tests:
         return tried[:_MOST_REFERENCES]
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
-    problems = []
-    for program in tried:
-        problems.append(
-            answering.problem(
-                tests,
-                seconds=seconds,
-                language=program.language,
-            )
-        )
-    verdicts = answering.judges.brief.judge(tried, problems)
+    verdicts = answering.judge_briefly(tried, tests, seconds=seconds)
     passing = []
     for program, verdict in zip(tried, verdicts, strict=True):
         if verdict.is_accepted:
