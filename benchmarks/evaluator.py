@@ -1,8 +1,8 @@
 """How fast programs are judged, beside the peers that are importable:
 `python benchmarks/evaluator.py`.
 
-    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py [--only tiny mixed] [--rounds 3]
-    [--quick]
+    PYTHONPATH=path/to/LiveCodeBench python benchmarks/evaluator.py \\
+        [--only tiny mixed] [--rounds 3] [--quick]
 
 Every judge has a process of its own that holds numpy, pandas and what the judge imports, as a
 trainer does, and is warm before anything is timed (`evaluator_judges.py`). They take turns: each
@@ -13,9 +13,9 @@ line; the last has medians by set and judge, and how many times as fast ours is.
     tiny          200 right programs x 10 tests
     half_calls    the same, every other one a function that is called
     mixed         120 right, 50 wrong, 20 crashing, 10 endless, shuffled
-    calls50, calls400, threads50   so many tests of functions that are called;
-                                   of programs whose work is done in a
-                  thread that they start last
+    calls50, calls400, threads50
+                  so many tests of functions that are called; of programs whose work is
+                  done in a thread that they start last
     step          64 problems x 8 answers, 15 to 209 tests a problem,
                   a quarter right (`evaluator_step.py`)
     real          512 answers of models and contestants, as they were drawn (`evaluator_real.py`);
