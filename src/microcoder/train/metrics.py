@@ -163,8 +163,8 @@ class StepMetrics:
         is_rare=True,
         default=None,
     )
-    """Share of a sample of accepted programs that fail when some of their tests are run again; None
-    if the sample is empty."""
+    """Share of the programs judged twice, a process a test, that were accepted once; None if none
+    was judged twice."""
     uncounted: Mapping[str, float] = metric(
         "Accepted programs with a run that did not count: {}",
         "share",
@@ -505,16 +505,15 @@ def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
 
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
-    """Return the share of programs run again that were not accepted again.
+    """Return the share of programs judged twice that were accepted one time only.
 
-    None if none was run again.
+    None if none was judged twice.
     """
     differs = []
     for verdict in verdicts:
-        # Only programs of the sample were run again to see whether they repeat.
         reasons = {run.reason for run in verdict.uncounted}
-        if reasons & {Repeat.PROBE, Repeat.PROBE_DIFFERS}:
-            differs.append(Repeat.PROBE_DIFFERS in reasons)
+        if Repeat.JUDGED_ANEW in reasons:
+            differs.append(Repeat.DIFFERS in reasons)
     return sum(differs) / len(differs) if differs else None
 
 

@@ -375,12 +375,9 @@ class Repeat(StrEnum):
     """Why a test was run once more, and one of its runs did not count."""
 
     SHARED_WRONG = "shared_wrong"
-    """The test was not accepted in a process that it shared with earlier tests."""
+    """The test was not accepted in a process that it shared with other tests."""
     SHARED_LOST = "shared_lost"
-    """The process that the test shared with earlier ones died or was ended during it."""
-    SHARED_UNCHECKED = "shared_unchecked"
-    """The test was accepted in a shared process, which ended before a check that the library was
-    unchanged."""
+    """The process that the test shared with others died or was ended during it."""
     SHARED_OVER = "shared_over"
     """The process that the test shared with others took more memory than one test may."""
     NEAR_LIMIT = "near_limit"
@@ -392,15 +389,12 @@ class Repeat(StrEnum):
     SANDBOX_DIED = "sandbox_died"
     """The sandbox around the test broke."""
     JUDGED_ANEW = "judged_anew"
-    """A repeated test ended otherwise than before.
+    """The program was judged again, with a process a test, and of each test the worse run counts.
 
-    So the program was judged again, twice, with one process per test.
+    It had failed and then passed, so that the second run may have been a second chance.
     """
-    PROBE = "probe"
-    """The program belonged to the sample of accepted ones of which some tests are run again; it was
-    accepted again."""
-    PROBE_DIFFERS = "probe_differs"
-    """A probe that was not accepted again."""
+    DIFFERS = "differs"
+    """Of two times that the program was judged with a process a test, one accepted it."""
     COPIED = "copied"
     """The program was sent to another machine before, which was lost; all its tests may have been
     run there."""
@@ -431,6 +425,11 @@ class Verdict:
     """Isolation of the program: `full`, `degraded` or `unsafe`; empty if nothing was run."""
     uncounted: tuple[UncountedRun, ...] = ()
     """Every run of a test that did not count, in order, besides those in `tests`."""
+    order: tuple[int, ...] = ()
+    """Numbers of the tests that shared processes, in the secret order in which they ran.
+
+    It is empty if none did. The key of a judge's process draws it (`JudgeOptions.order_key`).
+    """
 
     @property
     def tests_passed(self) -> int:

@@ -29,9 +29,9 @@ from microcoder.judge.core.types import (
     Verdict,
 )
 from microcoder.judge.run import verdicts
-from microcoder.judge.run.supervisor import Loaded, TestTask
-from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS
-from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest, Run
+from microcoder.judge.run.executor import Executable, Run, Task
+from microcoder.judge.run.timing import CHECKER_MIB, CHECKER_SECONDS, Limits
+from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest
 from microcoder.judge.sandbox.protocol import Expiry
 
 _UNCAUGHT = "Traceback (most recent call last)"
@@ -62,9 +62,8 @@ _AS_PRINTED = {
 class CheckerProgram:
     """A problem's checker program, ready to be run."""
 
-    loaded: Loaded
-    run: Callable[[TestTask], Run]
-    """Runs a task of the checker, within the limits of checkers."""
+    program: Executable
+    limits: Limits
 
     def judge(
         self,
@@ -115,10 +114,9 @@ class CheckerProgram:
             stdin = b""
             files = {"input": test.stdin, "output": output, "answer": answer}
         # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
-        task = self.loaded.task(
-            stdin, arguments=(*files, *checker.arguments), files=files, int_digits=0
-        )
-        return _read(checker, self.run(task), self.loaded.rejection())
+        task = Task(stdin, (*files, *checker.arguments), files, int_digits=0)
+        run = self.program.run_once(task, self.limits)
+        return _read(checker, run, self.program.rejection())
 
 
 def _answer_of(test: PreparedTest) -> bytes:

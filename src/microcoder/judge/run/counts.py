@@ -1,7 +1,7 @@
 """What a judge counts: of its programs, its tests and what its sandboxes did."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from operator import attrgetter
 
 
@@ -22,16 +22,13 @@ class Statistics:
     they waited."""
     shared: int = 0
     """Tests that were accepted in a process shared with others."""
-    differences: int = 0
-    """Tests that were not accepted in a process that they shared, and then were. There should be
-    none, but of programs whose output is luck: please report others."""
+    unshared: int = 0
+    """Programs that were not accepted in a process that their tests shared, and so were judged with
+    a process a test."""
     anew: int = 0
-    """Programs judged anew, twice, with one process per test, since a test that was repeated ended
-    otherwise."""
-    probed: int = 0
-    """Accepted programs of which, as a sample, some tests were run again."""
+    """Programs judged anew, with a process a test, since they had failed and then passed."""
     unrepeated: int = 0
-    """Probed programs that were not accepted again: luck, or a bug of ours."""
+    """Of these, programs that were accepted once and then not: luck, or a bug of ours."""
     missing_packages: int = 0
     """Programs that stayed unscored because they import a promised package that is not installed
     here."""
@@ -58,11 +55,3 @@ def sum_counts(counts: Iterable[Statistics]) -> Statistics:
     columns = zip(*map(_values_of, counts), strict=True)
     totals = (sum(column) for column in columns)
     return Statistics(*totals)
-
-
-@dataclass(slots=True)
-class WorkerRecord(Statistics):
-    """One worker's counts, and its decisions about the time of its latest test in words."""
-
-    reasons: list[str] = field(default_factory=list)
-    """Why the latest test was given longer or run again."""

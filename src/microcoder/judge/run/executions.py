@@ -14,10 +14,10 @@ from microcoder.judge.core.types import MOST_MEMORY_MIB, Outcome, Program
 from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checks import check_arguments
-from microcoder.judge.run.judging import NAMES_INPUT, NAMES_OUTPUT, Session
+from microcoder.judge.run.executor import Source, Task
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.timing import MAX_SECONDS, SPARE_MEMORY_MIB, Limits, limits_for
 from microcoder.judge.run.verdicts import OUTPUT_MIB
-from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE
 
 MAX_FILES = 10
 """Most files and folders of one run."""
@@ -182,35 +182,28 @@ def run_invocation(
 
     A broken sandbox is a `SANDBOX_FAULT`, not an exception.
     """
-    code = str(invocation.program.code)
     language = find_language(invocation.program.language)
-    sandboxes = session.sandboxes
+    executor = session.executor
     limits = invocation.limits(time_scale)
+    source = Source(
+        language,
+        str(invocation.program.code),
+        invocation.memory_limit_mib,
+        has_files=bool(invocation.files),
+    )
+    task = Task(invocation.stdin, invocation.arguments, dict(invocation.files))
     try:
         with contextlib.ExitStack() as opened:
-            loaded = session.load(opened, language, code, invocation.memory_limit_mib)
+            loaded = executor.load(opened, source)
             if isinstance(loaded, str):
-                return _not_built(loaded, sandboxes.level)
-            files = _list_files(invocation, code)
-            writes_by_name = _writes_by_name(invocation, code)
-            task = loaded.task(
-                invocation.stdin,
-                arguments=invocation.arguments,
-                files=files,
-                has_named_streams=writes_by_name,
-            )
-            kind = session.kind_of(
-                language,
-                code,
-                is_large=bool(files) or writes_by_name,
-            )
-            run = sandboxes.run_once(kind, task, limits)
+                return _not_built(loaded, executor.level)
+            run = loaded.run_once(task, limits)
             # Python programs are compiled in their own process, so this is known only now.
             rejection = loaded.rejection()
     except (EvaluatorFault, OSError) as error:
         return fault(str(error))
     if rejection is not None:
-        return _not_built(rejection, sandboxes.level)
+        return _not_built(rejection, executor.level)
     memory_mib = invocation.memory_limit_mib + language.startup_memory_mib
     outcome = None
     detail = ""
@@ -227,25 +220,5 @@ def run_invocation(
         cpu_seconds=run.cpu_seconds,
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
-        isolation=sandboxes.level,
+        isolation=executor.level,
     )
-
-
-def _list_files(invocation: Invocation, code: str) -> dict[str, bytes]:
-    """Return the files of a run, stdin among them if the program may open it by name."""
-    files = dict(invocation.files)
-    # The run's own file of that name goes before the stream.
-    if NAMES_INPUT.search(code) and STDIN_FILE not in _names_taken(invocation):
-        files[STDIN_FILE] = invocation.stdin
-    return files
-
-
-def _writes_by_name(invocation: Invocation, code: str) -> bool:
-    """Whether a program may open stdout or stderr by name, and no file of the run is in the way."""
-    is_free = _names_taken(invocation).isdisjoint((STDOUT_FILE, STDERR_FILE))
-    return bool(NAMES_OUTPUT.search(code)) and is_free
-
-
-def _names_taken(invocation: Invocation) -> set[str]:
-    """Return the names in the program's folder that files of the run and their folders have."""
-    return {name.partition("/")[0] for name in invocation.files}

@@ -58,6 +58,9 @@ class JudgeOptions(SandboxOptions):
     """Factor on CPU limits; by default measured (see `timing`)."""
     cache_size: int = Field(default=4096, ge=0)
     """Verdicts to keep for identical pairs of program and problem; 0 judges each anew."""
+    order_key: str = ""
+    """Key of the secret order in which tests that share a process run; by default each judge draws
+    one. Give the same key to repeat a run (docs/sandbox.md)."""
     tests_mib: int = Field(default=512, ge=1)
     """Memory for tests that are kept ready for further programs, at least those of one problem."""
     checker_seconds: float = Field(default=CHECKER_SECONDS, gt=0, le=MAX_SECONDS)
@@ -94,6 +97,7 @@ class JudgeKeys(TypedDict, total=False):
     stop: StopRule
     time_scale: float | None
     cache_size: int
+    order_key: str
     tests_mib: int
     checker_seconds: float
     build_seconds: float | None

@@ -13,11 +13,12 @@ import array
 import contextlib
 import json
 import os
+import select
 import shutil
 import signal
 import socket
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,13 +26,13 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import memory_mib_of, pid_of, read_process, require_linux
 from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation, timing
-from microcoder.judge.run.counts import WorkerRecord
+from microcoder.judge.run.counts import Statistics
+from microcoder.judge.run.executor import Run
 from microcoder.judge.run.isolation import Isolation
-from microcoder.judge.run.sharing import ProcessBatch, write_all
 from microcoder.judge.run.slots import Slot
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.run.verdicts import Run
 from microcoder.judge.sandbox import protocol
+from microcoder.judge.sandbox.batch import GO_ON
 from microcoder.judge.sandbox.protocol import (
     NO_RUNTIME,
     Layer,
@@ -50,6 +51,8 @@ _GRACE_SECONDS = 60.0
 
 A busy machine may give it no processor.
 """
+_MOST_QUESTIONS = 64
+"""Most questions of a batch's process that are answered: it asks after 1, 4, 16 ... tests."""
 _STDERR_TAIL = 4096
 """Bytes at the end of stderr that are kept."""
 _ALL_SEALS = 0xF
@@ -61,7 +64,9 @@ def make_memory_file(data: bytes) -> int:
     import fcntl  # Not there on Windows, where this module can be imported all the same.
 
     descriptor = os.memfd_create("data", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    write_all(descriptor, data)
+    num_written = 0
+    while num_written < len(data):
+        num_written += os.pwrite(descriptor, memoryview(data)[num_written:], num_written)
     # The program gets the descriptor, and must not change what later tests read.
     fcntl.fcntl(descriptor, fcntl.F_ADD_SEALS, _ALL_SEALS)
     return descriptor
@@ -166,12 +171,12 @@ class LoadedProgram(Loaded):
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """Slot and record of the worker that a sandbox belongs to."""
+    """Slot and counts of the worker that a sandbox belongs to."""
 
     slot: Slot = field(default_factory=Slot)
     """Given back while a test lets others go first."""
-    record: WorkerRecord = field(default_factory=WorkerRecord)
-    """Gets the decisions about the time of tests."""
+    record: Statistics = field(default_factory=Statistics)
+    """Counts of the worker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,56 +295,49 @@ class Sandbox:
         """Process id of the fork server, as seen from here."""
         return self._process.pid
 
-    def run(
-        self,
-        task: TestTask,
-        limits: Limits,
-        batch: ProcessBatch | None = None,
-    ) -> Run:
-        """Run one test, or a batch that shares one process, of which the first is returned.
-
-        Args:
-            task: what to run.
-            limits: of the test.
-            batch: receives the results of the other tests; its task must not have
-                `has_named_streams`.
+    def run(self, task: TestTask, limits: Limits) -> Run:
+        """Run one test.
 
         Raises:
             SandboxDied: the fork server is gone or does not answer.
         """
         is_function = bool(task.options.get("fn_name"))
-        # Those of a batch come in its frames.
-        has_wire = (is_function and batch is None) or self._builds
-        opened: list[int] = []
-        try:
-            streams = _open_streams(task.stdin, opened, has_wire=has_wire)
-            shared: list[int] = []
-            if batch is not None:
-                shared = batch.open(-1 if is_function else streams.stdout)
-            contents = [content for content in task.files.values() if content is not None]
-            files = [make_memory_file(content) for content in contents]
-            # In the order in which the fork server expects them.
-            descriptors = [task.source, task.cache, *streams.listed(), *shared, *files]
-            opened += files
-            request = Request(
-                limits.cpu_seconds,
-                limits.wall_seconds,
-                limits.memory_bytes,
-                # A byte more than allowed, so that a stream which is too long is seen to be.
-                limits.output_bytes + 1,
-                files=tuple(task.files),
-                shared_cpu_seconds=0.0 if batch is None else batch.cpu_seconds,
-                binds_constants=batch is not None and batch.binds_constants,
-                **task.options,
+        with contextlib.ExitStack() as opened:
+            streams = _open_streams(opened, task.stdin, has_wire=is_function or self._builds)
+            watchdog = Watchdog(limits, self._owner)
+            conversation = self._converse(opened, task, limits, streams.listed(), watchdog)
+            try:
+                next(conversation)
+            except StopIteration as end:
+                return _read_run(streams, end.value, tuple(watchdog.notes), is_function=is_function)
+        raise AssertionError("a test alone asks nothing")
+
+    def share(
+        self, task: TestTask, limits: Limits, files: Sequence[int], questions: socket.socket
+    ) -> Generator[None, None, Result]:
+        """Run several tests in one process; yield whenever it asks whether to go on.
+
+        Taking the next item lets it go on, closing the generator ends it.
+
+        Args:
+            task: what is run, whatever its stdin.
+            limits: of the process.
+            files: its descriptors of `batch.Files`.
+            questions: our end of the socket among them.
+
+        Returns:
+            What the process took.
+
+        Raises:
+            SandboxDied: the fork server is gone or does not answer.
+        """
+        with contextlib.ExitStack() as opened:
+            streams = _open_streams(opened, b"", has_wire=False)
+            descriptors = [*streams.listed(), *files]
+            watchdog = Watchdog(limits, self._owner)
+            return (
+                yield from self._converse(opened, task, limits, descriptors, watchdog, questions)
             )
-            watchdog = Watchdog(limits, self._owner.slot, self._owner.record)
-            result = self._exchange(request, descriptors, watchdog, batch)
-            return _read_run(streams, result, batch, is_function=is_function)
-        finally:
-            for descriptor in opened:
-                os.close(descriptor)
-            if batch is not None:
-                batch.close()
 
     def check_disk_space(self) -> None:
         """Raise DiskFull if a sandbox that writes to the machine's disk has too little space.
@@ -353,22 +351,64 @@ class Sandbox:
         if free_bytes < self._scratch_mib << 20:
             raise DiskFull(self._full_disk)
 
-    def _exchange(
+    def _converse(
         self,
-        request: Request,
+        opened: contextlib.ExitStack,
+        task: TestTask,
+        limits: Limits,
         descriptors: Sequence[int],
         watchdog: Watchdog,
-        batch: ProcessBatch | None,
-    ) -> Result:
-        """Send a request, answer what the fork server asks, and return the result."""
+        questions: socket.socket | None = None,
+    ) -> Generator[None, None, Result]:
+        """Send a request, answer what is asked, and return the result.
+
+        Yield whenever the process itself asks, by `questions`, whether to go on.
+
+        Args:
+            opened: closes the files that are made here.
+            task: what is run.
+            limits: of the process.
+            descriptors: its streams, and what else the fork server is to pass on.
+            watchdog: answers the fork server's own questions.
+            questions: our end of a batch's socket.
+        """
+        contents = [content for content in task.files.values() if content is not None]
+        files = [make_memory_file(content) for content in contents]
+        for file in files:
+            opened.callback(os.close, file)
+        request = Request(
+            limits.cpu_seconds,
+            limits.wall_seconds,
+            limits.memory_bytes,
+            # A byte more than allowed, so that a stream which is too long is seen to be.
+            limits.output_bytes + 1,
+            files=tuple(task.files),
+            is_batch=questions is not None,
+            **task.options,
+        )
         patience_seconds = request.wall_seconds + _GRACE_SECONDS
+        num_questions = 0
+        is_stopped = False
         try:
-            self._send(request.pack(), descriptors)
-            answer, received = self._receive(patience_seconds, batch)
-            while answer[:1] in QUESTIONS and len(received) == 1:
+            # In the order in which the fork server expects them.
+            self._send(request.pack(), [task.source, task.cache, *descriptors, *files])
+            while True:
+                # A process that asks on and on is not answered any more.
+                if num_questions < _MOST_QUESTIONS and self._is_asked(questions, patience_seconds):
+                    num_questions += 1
+                    # Whoever takes no more is still given the end of the process, which then comes.
+                    if not is_stopped:
+                        try:
+                            yield
+                        except GeneratorExit:
+                            is_stopped = True
+                    _answer(questions, goes_on=not is_stopped)
+                    continue
+                answer, received = self._receive(patience_seconds)
+                if answer[:1] not in QUESTIONS or len(received) != 1:
+                    break
                 seconds = watchdog.reply(answer, received[0])
                 self._send(pack_seconds(protocol.GO_ON, seconds))
-                answer, received = self._receive(patience_seconds, batch)
             if answer[:1] != protocol.RESULT:
                 raise SandboxDied(f"unexpected answer {answer[:200]!r}")
             result = Result.unpack(answer)
@@ -379,6 +419,17 @@ class Sandbox:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()
             raise
+
+    def _is_asked(self, questions: socket.socket | None, seconds: float) -> bool:
+        """Wait for a message; return whether the process of a batch asks, and the fork server does
+        not."""
+        if questions is None:
+            return False
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        poll.register(questions, select.POLLIN)
+        ready = [descriptor for descriptor, _ in poll.poll(seconds * 1000)]
+        return questions.fileno() in ready and self._socket.fileno() not in ready
 
     def close(self) -> None:
         """End the fork server and everything in it."""
@@ -413,15 +464,8 @@ class Sandbox:
         except OSError as error:
             raise SandboxDied(f"it hung up ({error.strerror})") from None
 
-    def _receive(
-        self, seconds: float, batch: ProcessBatch | None = None
-    ) -> tuple[bytes, list[int]]:
-        """Return the next message and the descriptors beside it.
-
-        What the process of a batch asks is answered until then.
-        """
-        if batch is not None:
-            batch.answer_questions(self._socket, seconds)
+    def _receive(self, seconds: float) -> tuple[bytes, list[int]]:
+        """Return the next message and the descriptors beside it."""
         self._socket.settimeout(seconds)
         try:
             # Of what the untrusted side sends: one message of bounded size, at most one descriptor.
@@ -447,53 +491,49 @@ def _list_readable(toolchain: Sequence[str] | None, runtime: Mapping[str, Any]) 
     return readable
 
 
-def _open_streams(
-    stdin: bytes,
-    opened: list[int],
-    *,
-    has_wire: bool,
-) -> _Streams:
-    """Return the streams of a run, and add their descriptors to those that are to be closed.
+def _answer(questions: socket.socket | None, *, goes_on: bool) -> None:
+    """Read the question of a batch's process, and answer it."""
+    assert questions is not None
+    with contextlib.suppress(OSError):
+        questions.recv(1)
+        questions.send(GO_ON if goes_on else b"-")
+
+
+def _open_streams(opened: contextlib.ExitStack, stdin: bytes, *, has_wire: bool) -> _Streams:
+    """Return the streams of a run; `opened` closes them.
 
     Each test has files of its own. What a program does to one (mode, times, flags, locks) would be
     there for the next, could it be used again.
     """
-    opened.append(make_memory_file(stdin))
-    for name in ("stdout", "stderr"):
-        opened.append(os.memfd_create(name, os.MFD_CLOEXEC))
-    wire = None
+    names = ["stdout", "stderr"]
     if has_wire:
-        wire = os.memfd_create("wire", os.MFD_CLOEXEC)
-        opened.append(wire)
-    return _Streams(opened[0], opened[1], opened[2], wire)
+        names.append("wire")
+    descriptors = [make_memory_file(stdin)]
+    descriptors += [os.memfd_create(name, os.MFD_CLOEXEC) for name in names]
+    for descriptor in descriptors:
+        opened.callback(os.close, descriptor)
+    wire = descriptors[3] if has_wire else None
+    return _Streams(descriptors[0], descriptors[1], descriptors[2], wire)
 
 
 def _read_run(
-    streams: _Streams, result: Result, batch: ProcessBatch | None, *, is_function: bool
+    streams: _Streams, result: Result, notes: tuple[str, ...], *, is_function: bool
 ) -> Run:
-    """Return the run of a test that ended, or of the first one of a batch."""
+    """Return the run of a test that ended."""
     stdout_bytes = os.fstat(streams.stdout).st_size
     stderr_bytes = os.fstat(streams.stderr).st_size
-    output = b"" if is_function else _read_all(streams.stdout, stdout_bytes)
     value = None
     if streams.wire is not None:
         value = _read_all(streams.wire, os.fstat(streams.wire).st_size)
-    if batch is not None:
-        result = batch.finish(result)
-        _, first_output = batch.first or (0, b"")
-        if is_function:
-            value = first_output
-        elif batch.first:
-            output = first_output
-            stdout_bytes = len(output)
     tail = os.pread(streams.stderr, _STDERR_TAIL, max(0, stderr_bytes - _STDERR_TAIL))
     return Run(
         result=result,
-        stdout=output,
+        stdout=b"" if is_function else _read_all(streams.stdout, stdout_bytes),
         stdout_bytes=stdout_bytes,
         stderr=tail.decode("utf-8", "replace"),
         stderr_bytes=stderr_bytes,
         wire=value,
+        notes=notes,
     )
 
 
@@ -507,13 +547,14 @@ class Watchdog:
     def __init__(
         self,
         limits: Limits,
-        slot: Slot,
-        record: WorkerRecord,
+        owner: Owner,
     ) -> None:
-        """Start the clock of a test; decisions about its time are written into the record."""
+        """Start the clock of a test of a worker."""
         self._limits = limits
-        self._slot = slot
-        self._record = record
+        self._slot = owner.slot
+        self._record = owner.record
+        self.notes: list[str] = []
+        """Decisions about the test's time, in words."""
         self._started = time.monotonic()
         self._paused_seconds = 0.0
         self._cpu_seconds = 0.0
@@ -567,7 +608,7 @@ class Watchdog:
         if more > 0:
             self._record.extended += reading is not None
             self._record.blind += reading is None
-            self._record.reasons.append(
+            self.notes.append(
                 f"wall time was spent after {counted_seconds:.2f} s, and it went on: {why}"
             )
         return more

@@ -99,6 +99,17 @@ def limits_for(
     )
 
 
+_SHARED_SECONDS = 0.5
+"""CPU time of a process that tests share: an endless one among them costs at most this."""
+
+
+def share_limits(limits: Limits) -> Limits:
+    """Return the limits of a process that tests share: never more than those of one test."""
+    cpu_seconds = min(limits.cpu_seconds, _SHARED_SECONDS)
+    wall_seconds = limits.wall_seconds * cpu_seconds / limits.cpu_seconds
+    return replace(limits, cpu_seconds=cpu_seconds, wall_seconds=wall_seconds)
+
+
 PROGRAM = """
 words, total = {}, 0
 for number in range(40_000):

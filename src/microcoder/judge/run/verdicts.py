@@ -36,6 +36,7 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import language_of
 from microcoder.judge.run import timing
 from microcoder.judge.run.checks import check_settings, read_tests
+from microcoder.judge.run.executor import Run
 from microcoder.judge.run.explanations import explain_error, explain_memory, explain_signal
 from microcoder.judge.run.timing import (
     CHECKER_MIB,
@@ -44,7 +45,7 @@ from microcoder.judge.run.timing import (
     Limits,
     limits_for,
 )
-from microcoder.judge.sandbox.protocol import Expiry, Result
+from microcoder.judge.sandbox.protocol import Expiry
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 """Last line of a Python program that ran out of memory."""
@@ -81,25 +82,10 @@ _LONGEST_EXACT_BYTES = 1 << 16
 """Bytes of the longest expected output that is compared as it is before anything else."""
 _EXACT_IN_JSON = 1 << 53
 """From here on the sandbox writes whole numbers in another way than JSON does."""
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """The unjudged result of one test."""
-
-    result: Result
-    stdout: bytes
-    stdout_bytes: int
-    stderr: str
-    """End of its stderr."""
-    stderr_bytes: int
-    wire: bytes | None
-    """Encoded result of a function-call program, or a built binary; None for any other program."""
-
-    @property
-    def cpu_seconds(self) -> float:
-        """CPU time of all its threads."""
-        return self.result.cpu_us / 1e6
+_EXACT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
+"""Result of a test whose output is the expected text, byte for byte."""
+_EXACT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
+"""Result of a test whose returned value is encoded as the expected one is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +103,11 @@ class PreparedTest:
     It is the expected text, or the value as the sandbox encodes it; None if it is long, or if the
     same text need not be right.
     """
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of its input and expected output."""
+        return len(self.stdin) + self.expected_bytes
 
 
 class PreparedProblem:
@@ -230,6 +221,18 @@ class PreparedProblem:
             output = run.stdout.decode("utf-8", "surrogateescape")
             return compared(run, compare_output(output, str(test.expected), checker))
         return compared(run, compare_value(value, test.expected, checker))
+
+    def judge_shared(self, run: Run, test: PreparedTest) -> TestResult:
+        """Return the result of a test in a shared process; its own times are not known."""
+        output = run.stdout if run.wire is None else run.wire
+        # Most are right to the byte: then nothing needs to be decoded.
+        if not run.result.exit_code and output.removesuffix(b"\n") == test.exact:
+            return _EXACT_TEXT if run.wire is None else _EXACT_VALUE
+        return self.judge(run, test)
+
+    def is_over_memory(self, memory_mib: float) -> bool:
+        """Whether a process held more memory than a test may."""
+        return memory_mib > self._memory_limit_mib
 
     def value_of(
         self,
@@ -359,6 +362,7 @@ def conclude(
     *,
     isolation: str = "",
     uncounted: Sequence[UncountedRun] = (),
+    order: tuple[int, ...] = (),
 ) -> Verdict:
     """Return the verdict on a program: the first of its results that failed decides."""
     outcome = Outcome.ACCEPTED
@@ -375,6 +379,7 @@ def conclude(
         detail,
         isolation,
         tuple(uncounted),
+        order,
     )
 
 

@@ -26,9 +26,10 @@ from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.counts import Statistics, sum_counts
 from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
-from microcoder.judge.run.judging import Abandoned, Session
+from microcoder.judge.run.judging import Session
 from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.run.options import JudgeOptions
+from microcoder.judge.run.policy import Abandoned
 from microcoder.judge.run.sandboxes import Sandboxes
 from microcoder.judge.run.slots import Job, Slot, Slots, make_lock_files, most_workers
 from microcoder.judge.run.timing import Calibration

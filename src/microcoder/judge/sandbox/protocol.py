@@ -157,14 +157,12 @@ class Request(NamedTuple):
 
     None for Python's default.
     """
-    shared_cpu_seconds: float = 0.0
-    """CPU limit of all later tests together in a batch of tests in one process (see `batch`).
+    is_batch: bool = False
+    """Several tests run in one process (see `batch`), and the limits are those of all together.
 
-    It is 0 for a single test. Descriptors of a batch: source, cache, stdin, stdout, stderr, later
-    stdin, inputs, frames, and the socket for its questions.
+    Descriptors of a batch: source, cache, stdin, stdout, stderr, stdin of the tests, inputs,
+    frames, and the socket for its questions.
     """
-    binds_constants: bool = False
-    """A batch calls a function, and its module binds only functions, classes and constants."""
 
     def pack(self) -> bytes:
         """Return the request as a message."""

@@ -55,7 +55,7 @@ class Test(NamedTuple):
     wire: int
     """Descriptor for a function's result; -1 for any other test."""
     batch: Sequence[int]
-    """Later stdin, inputs, frames and questions of several tests; empty for one."""
+    """stdin, inputs, frames and questions of several tests; empty for one."""
     quota: Quota | None
     """Accounting of threads and space, if the kernel does none."""
     copies: Sequence[tuple[int, int]] = ()
@@ -87,7 +87,7 @@ class ForkServer:
         """Isolate this process, and make what tests need, so that they find it made."""
         self._setup = isolation.isolate(config, self._control)
         self._prelude = functions.build_prelude()
-        self._library = batch.Library(self._prelude)
+        self._interpreter = batch.Interpreter()
         self._dialect_names = runner.build_dialect_names()
         self._stack = CallStack()
         self._builds = bool(config["builds"])
@@ -154,7 +154,7 @@ class ForkServer:
         request = self._latest_request
         source, cache, *standard = descriptors[:_NUM_STANDARD]
         further = descriptors[_NUM_STANDARD:]
-        num_shared = len(batch.Files._fields) if request.shared_cpu_seconds else 0
+        num_shared = len(batch.Files._fields) if request.is_batch else 0
         shared = further[:num_shared]
         further = further[num_shared:]
         wire = -1
@@ -180,7 +180,6 @@ class ForkServer:
 
     def _watch(self, pid: int, test: Test) -> Result:
         """Wait for a test's process, and return how it ended."""
-        frames = batch.Files(*test.batch).frames if test.batch else -1
         return wait_with_limits(
             pid,
             test.request,
@@ -190,7 +189,6 @@ class ForkServer:
             test.quota,
             # A compiler has children, which a signal to it would not stop.
             is_shared=not self._is_build(test.request),
-            frames=frames,
         )
 
     def _collect_files(self, test: Test) -> None:
@@ -251,11 +249,12 @@ class ForkServer:
         """
         self._enter(test)
         request, source, cache, _, wire, shared, quota, _ = test
-        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _, _) = request
+        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _) = request
         names = None if dialect == PLAIN else self._dialect_names
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of
         # the program.
         if shared:
+            runner.load_code(source, cache)
             packed = runner.pack_code(source, cache)
             self._take_batch_descriptors(shared)
             self._close_in(request, quota, self._first_own + len(shared))
@@ -282,7 +281,7 @@ class ForkServer:
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _, _) = request
+        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _) = request
         if command:
             self._become_binary(test)
         if files:
@@ -313,9 +312,7 @@ class ForkServer:
         request = NO_LIMITS._replace(fn_name=fn_name)
         self._run_test(Test(request, source, cache, [0, 1, 2], wire, further, None))
         os.closerange(_REHEARSED_FD, _REHEARSED_FD + len(further) + 1)
-        # What later tests of a process find empty is not filled here either: emptying it costs them
-        # 600 page faults.
-        self._library.reset()
+        self._interpreter.restore(draws=True)
 
     def _renew_modules(self) -> None:
         """Make a fresh module for each kind of program.
@@ -343,13 +340,14 @@ class ForkServer:
         """Run the tests of a batch, up to the first that does not end well."""
         own = self._first_own
         files = batch.Files(own, own + 1, own + 2, own + 3)
-        tests = batch.Batch(files, self._library, request, packed, self._renew_modules)
+        tests = batch.Batch(files, self._interpreter, request, packed, self._renew_modules)
         for program, given in tests:
-            if program is None or request.fn_name:
+            if request.fn_name:
                 status, output = functions.run_function(
                     program, request.fn_name, request.call, self._solution, names, given
                 )
             else:
+                assert program is not None
                 status = runner.run_program(program, self._stack, (), names, is_shared=True)
                 output = tests.read_stdout()
             tests.end(status, output)

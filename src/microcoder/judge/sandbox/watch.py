@@ -34,7 +34,6 @@ def wait_with_limits(
     quota: Quota | None,
     *,
     is_shared: bool = True,
-    frames: int = -1,
 ) -> Result:
     """Wait for a child, kill it at its CPU, wall time or file limit, and account for it.
 
@@ -46,10 +45,8 @@ def wait_with_limits(
         base_kib: resident memory the child inherited.
         quota: counts the child's threads and files, where the kernel does not.
         is_shared: whether the child is paused after each slice of CPU time, for other tests to run.
-        frames: descriptor of a batch's frames (see `batch`), or -1; after its first test the shared
-            limit holds.
     """
-    watch = _Watch(pid, request, control, is_shared=is_shared, frames=frames)
+    watch = _Watch(pid, request, control, is_shared=is_shared)
     expired = watch.wait(quota)
     if expired != Expiry.FINISHED:
         # It is not reaped before `wait4`, so until then its number cannot be another process's.
@@ -87,7 +84,7 @@ class _Watch:
     """Waits for one test, and watches its CPU time, wall time and quota."""
 
     def __init__(
-        self, pid: int, request: Request, control: socket.socket, *, is_shared: bool, frames: int
+        self, pid: int, request: Request, control: socket.socket, *, is_shared: bool
     ) -> None:
         self.started = time.monotonic()
         self.descriptor = os.pidfd_open(pid)
@@ -95,7 +92,6 @@ class _Watch:
         self._request = request
         self._control = control
         self._is_shared = is_shared
-        self._frames = frames
         self._lost = 0.0
         """Seconds that are not the test's: the watch overslept, or the test was stopped."""
         self._cpu_limit = request.cpu_seconds
@@ -123,8 +119,6 @@ class _Watch:
             if quota is not None and quota.has_files and quota.is_exceeded():
                 return Expiry.FOLDER
             self._count_wall(time.monotonic() - now, pause)
-            if self._frames >= 0 and os.fstat(self._frames).st_size:
-                self._limit_later_tests()
             cpu_seconds = cpu_clock(self._pid)
             if self._is_shared and self._slice_end <= cpu_seconds < self._cpu_limit:
                 self._share(cpu_seconds)
@@ -175,17 +169,6 @@ class _Watch:
             else:
                 quota.answer()
         return False
-
-    def _limit_later_tests(self) -> None:
-        """Limit later tests to their common CPU time.
-
-        An endless one among them must not cost a whole limit.
-        """
-        self._frames = -1
-        limits = self._request
-        share = limits.shared_cpu_seconds / limits.cpu_seconds
-        self._cpu_limit = min(self._cpu_limit, limits.shared_cpu_seconds)
-        self._wall_left = min(self._wall_left, share * limits.wall_seconds)
 
     def _count_wall(self, passed: float, pause: float) -> None:
         """Count the wall time that passed while the watch meant to pause for a while."""

@@ -45,11 +45,9 @@ MIN_RISE = 0.5
 
 A policy that spreads out, and does not come back, grows by more.
 """
-_NOT_REPEATED = (Repeat.SHARED_WRONG, Repeat.KILLED)
-"""Reasons for not counting a test run of an accepted program.
-
-Neither timing nor other programs explain these two.
-"""
+_NOT_REPEATED = (Repeat.KILLED,)
+"""Reasons for not counting a test run of an accepted program that neither time nor company
+explains."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,13 +300,13 @@ def _find_repeat_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
         if reason in metrics.uncounted:
             not_repeated[reason] = metrics.uncounted[reason]
     if metrics.unrepeated_share:
-        not_repeated[Repeat.PROBE_DIFFERS] = metrics.unrepeated_share
+        not_repeated[Repeat.DIFFERS] = metrics.unrepeated_share
     if not_repeated:
         shares = ", ".join(f"{reason} {share:.2%}" for reason, share in not_repeated.items())
         yield Alarm(
             "rewards_do_not_repeat",
             f"accepted programs failed a test and passed it in another run, or the other way round "
-            f"({shares}), and were judged anew: only what passed twice more has a reward",
+            f"({shares}): of two runs of a test the worse one counts",
             "look at them in the log: programs that guess are not an error; report any other, and "
             "resume with --evaluator.batch_tests false",
         )

@@ -1,0 +1,197 @@
+"""The seam between judging and running: what a program is run on, and what is seen of it.
+
+The policy (`policy.py`) decides which test is next, when to stop and what counts. It knows nothing
+of processes. An `Executor` runs programs and says what it saw. What is right, it does not know:
+expected outputs never reach it. Executors here:
+
+- `local.py`: a judge's own sandboxes, warm and shared by many programs;
+- `reference.py`: a new sandbox for each program, nothing cached, shared or run again.
+
+A sandbox of somebody else's fits behind the same seam: `examples/foreign_sandbox.py` has one.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from microcoder.judge.core.types import Repeat
+from microcoder.judge.languages import Language
+from microcoder.judge.run.timing import Limits
+from microcoder.judge.sandbox.protocol import PLAIN, Result
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A program to load."""
+
+    language: Language
+    code: str
+    """What is run: an answer, a harness that calls it, or a checker."""
+    memory_mib: int
+    """Limit on its resident memory, which some runtimes are told."""
+    is_function: bool = False
+    """A function of it is called."""
+    answer: str = ""
+    """The answer that a harness calls: it may import packages too."""
+    has_files: bool = False
+    """Its runs are given files, or leave some."""
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """What a program is run on once."""
+
+    stdin: bytes = b""
+    """Standard input, or a function's arguments: a JSON value a line."""
+    arguments: tuple[str, ...] = ()
+    """Command-line arguments, after the program's name."""
+    files: Mapping[str, bytes | None] = field(default_factory=dict)
+    """Files in the program's folder, by their paths in it; None for an empty folder."""
+    fn_name: str = ""
+    """The function that is called; empty for a program that is run as it is."""
+    call: Mapping[str, object] | None = None
+    """Kinds of the function's arguments and result; None if all is plain JSON."""
+    dialect: str = PLAIN
+    """Environment of the program, see `Problem.dialect`."""
+    int_digits: int | None = None
+    """Most digits of an integer as text, 0 for no limit; None for Python's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What one run of a program did, unjudged."""
+
+    result: Result
+    """How it ended, and what it took."""
+    stdout: bytes
+    stdout_bytes: int
+    """Length of its stdout, of which no more is kept than a byte beyond the limit."""
+    stderr: str
+    """End of its stderr."""
+    stderr_bytes: int
+    wire: bytes | None
+    """Encoded result of a function-call program, or a built binary; None for any other program."""
+    notes: tuple[str, ...] = ()
+    """Decisions about its time while it ran, in words."""
+
+    @property
+    def cpu_seconds(self) -> float:
+        """CPU time of all its threads."""
+        return self.result.cpu_us / 1e6
+
+
+@dataclass(frozen=True, slots=True)
+class Excuse:
+    """Why a run of a test does not count."""
+
+    reason: Repeat
+    may_help: bool
+    """Whether the run that took its place may be a second try.
+
+    So it is where the program could have brought about the excuse, or may end otherwise by chance.
+    """
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What was seen of a test: the run that stands, and the runs before it that do not count."""
+
+    run: Run | None
+    """None if no run of the test stands, for the last reason in `excuses`."""
+    excuses: tuple[Excuse, ...] = ()
+    notes: tuple[str, ...] = ()
+    """Decisions about the time of the test, in words."""
+
+
+class Usage(NamedTuple):
+    """What tests that share processes took together."""
+
+    cpu_seconds: float = 0.0
+    wall_seconds: float = 0.0
+    memory_mib: float = 0.0
+    """The most that any of the processes held."""
+
+
+class SharedRuns(Protocol):
+    """The runs of a program's tests in processes that they share, in the order of their inputs.
+
+    They are made as they are taken. The times of each are not known: only what all of them took.
+    """
+
+    usage: Usage
+    """What all runs took together, once none is left."""
+
+    def __iter__(self) -> Generator[Observation, None, None]:
+        """Yield what is seen of each test; to stop taking them ends the process.
+
+        One without a run is the last: the rest could not be run in company.
+        """
+        ...
+
+
+class Executable(Protocol):
+    """A program that is loaded, in an executor that can run it."""
+
+    def run(self, task: Task, limits: Limits, *, is_final: bool = False) -> Observation:
+        """Run the program once, in a process of its own.
+
+        A run that says too little (it was killed from outside, neighbours slowed it) is repeated.
+        An excuse tells of each that does not count.
+
+        Args:
+            task: what it is run on.
+            limits: of the test.
+            is_final: the program was doubted before: nothing may be repeated but to time it, and
+                its limits are raised for the worst neighbours from the start.
+
+        Raises:
+            EvaluatorFault: the machine is at fault; nothing is known about the program.
+        """
+        ...
+
+    def run_once(self, task: Task, limits: Limits) -> Run:
+        """Run the program within limits on its time as the clock counts it: for checkers and
+        builds.
+
+        Raises:
+            EvaluatorFault: the machine is at fault; nothing is known about the program.
+        """
+        ...
+
+    def share(self, task: Task, inputs: Sequence[bytes], limits: Limits) -> SharedRuns | None:
+        """Return the runs of a task on several inputs that share processes.
+
+        None if this executor cannot share them.
+        """
+        ...
+
+    def rejection(self) -> str | None:
+        """Return the compiler's message, or None; it may be known only after a run."""
+        ...
+
+
+class Executor(Protocol):
+    """Loads programs to be run."""
+
+    packages: tuple[str, ...]
+    """Third-party packages that programs may import."""
+
+    @property
+    def level(self) -> str:
+        """Isolation of the program that ran last, such as `full`; empty before the first."""
+        ...
+
+    def load(self, opened: contextlib.ExitStack, source: Source) -> Executable | str:
+        """Return a program ready to run, or the compiler's message.
+
+        Args:
+            opened: frees the program.
+            source: of the program.
+
+        Raises:
+            EvaluatorFault: there is no compiler or interpreter, or a package is missing here.
+        """
+        ...

@@ -1,0 +1,291 @@
+"""The executor of a worker: programs in its own sandboxes, which are warm and serve many of them.
+
+Builds are kept. The CPU time of tests is corrected for neighbours (other load on the machine), and
+a run that says too little is repeated; which runs those are, and what may come of it, says
+`Excuse`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import signal
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from microcoder.judge.core.errors import EvaluatorFault
+from microcoder.judge.core.types import Outcome, Repeat
+from microcoder.judge.languages import Language
+from microcoder.judge.run import timing
+from microcoder.judge.run.builds import Build, Builds, build_program, load_built
+from microcoder.judge.run.executor import Excuse, Observation, Run, Source, Task
+from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
+from microcoder.judge.run.sharing import SharedInSandbox
+from microcoder.judge.run.supervisor import (
+    DiskFull,
+    Loaded,
+    LoadedProgram,
+    Sandbox,
+    SandboxDied,
+    TestTask,
+)
+from microcoder.judge.run.timing import Limits
+from microcoder.judge.run.verdicts import find_failure
+from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Expiry
+
+_NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
+"""Programs that may open their stdin by name (`/dev/stdin`, `/proc/self/fd/0`).
+
+A private root has no `/proc`, so streams in anonymous memory have no name there. Such a program is
+given a copy of its input as a file.
+"""
+_NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
+"""Programs that may open their stdout or stderr by name: they are given files for these streams."""
+
+
+class LocalExecutor:
+    """Loads programs into a worker's sandboxes."""
+
+    def __init__(self, sandboxes: Sandboxes, builds: Builds) -> None:
+        """Use these sandboxes, and builds that may be common to several workers."""
+        self._sandboxes = sandboxes
+        self._builds = builds
+        profile = sandboxes.packages.profile
+        self.packages = tuple(package.name for package in profile.packages)
+
+    @property
+    def level(self) -> str:
+        """Isolation of the program that ran last, such as `full`; empty before the first."""
+        return self._sandboxes.level
+
+    def load(self, opened: contextlib.ExitStack, source: Source) -> LocalProgram | str:
+        """Return a program ready to run, or the compiler's message (see `Executor.load`)."""
+        language = source.language
+        if not language.is_built:
+            self._check_imports(source)
+            loaded: Loaded = LoadedProgram(source.code)
+        else:
+            # Kept, so that its tests and equal programs are built once.
+            build = self._builds.get(language, source.code, lambda: self._build(source))
+            if not build.is_built:
+                return build.message
+            loaded = load_built(language, build.binary, source.memory_mib)
+        opened.enter_context(contextlib.closing(loaded))
+        return LocalProgram(self._sandboxes, loaded, source)
+
+    def _check_imports(self, source: Source) -> None:
+        """Raise EvaluatorFault if an interpreter, or a promised package, is not installed."""
+        trouble = source.language.find_problem()
+        if trouble:
+            raise EvaluatorFault(trouble)
+        # A harness and the answer that it calls may each import packages.
+        for code in (source.code, source.answer):
+            problem = self._sandboxes.packages.find_problem(code, is_function=source.is_function)
+            if problem:
+                self._sandboxes.record.missing_packages += 1
+                raise EvaluatorFault(problem)
+
+    def _build(self, source: Source) -> Build:
+        kind = SandboxKind(builds=source.language.name)
+        with self._sandboxes.slot.shared():
+            limited = self._builds.limit(source.language)
+            headers = self._builds.provide(limited, source.code)
+            build = partial(_build_in, limited, source.code, headers)
+            return self._sandboxes.use(kind, build)
+
+
+def _build_in(language: Language, code: str, headers: str, sandbox: Sandbox) -> Build:
+    return build_program(sandbox, language, code, headers)
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is told of one test besides the run that stands."""
+
+    excuses: list[Excuse] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def about(self, run: Run) -> Observation:
+        """Return the observation of which this run stands."""
+        return Observation(run, tuple(self.excuses), (*self.notes, *run.notes))
+
+
+class LocalProgram:
+    """A program that is loaded, and the sandboxes that run it (see `executor.Executable`)."""
+
+    def __init__(self, sandboxes: Sandboxes, loaded: Loaded, source: Source) -> None:
+        """Choose the kind of sandbox for a program; nothing is started yet."""
+        self._sandboxes = sandboxes
+        self._loaded = loaded
+        self._memory_mib = source.memory_mib + source.language.startup_memory_mib
+        self._reads_by_name = bool(_NAMES_INPUT.search(source.code))
+        self._writes_by_name = bool(_NAMES_OUTPUT.search(source.code))
+        has_files = source.has_files or self._reads_by_name or self._writes_by_name
+        self._kind = _kind_of(sandboxes, source, is_large=has_files)
+        self._has_rerun = False
+        """Whether a test was run again since neighbours slowed it: once for each program, as an
+        endless one must not cost many limits."""
+
+    def rejection(self) -> str | None:
+        """Return the compiler's message, which is known after a run; None if it compiles."""
+        return self._loaded.rejection()
+
+    def share(self, task: Task, inputs: Sequence[bytes], limits: Limits) -> SharedInSandbox | None:
+        """Return the runs of a task on several inputs that share processes.
+
+        None for what was built, and for a program whose streams are files in the folder of one
+        test.
+        """
+        is_named = self._reads_by_name or self._writes_by_name
+        if is_named or not isinstance(self._loaded, LoadedProgram):
+            return None
+        return SharedInSandbox(self._enter, self._test_of(task), inputs, limits)
+
+    @contextlib.contextmanager
+    def _enter(self) -> Iterator[Sandbox]:
+        with self._sandboxes.slot.shared(), self._sandboxes.entered(self._kind) as sandbox:
+            yield sandbox
+
+    def run_once(self, task: Task, limits: Limits) -> Run:
+        """Run the program without correcting its CPU time.
+
+        It is run once more if it was killed by none of its limits.
+        """
+        test = self._test_of(task)
+        with self._sandboxes.slot.shared():
+            run = self._sandboxes.use(self._kind, lambda sandbox: sandbox.run(test, limits))
+            if run.result.signal != signal.SIGKILL or run.result.expired != Expiry.FINISHED:
+                return run
+            self._sandboxes.record.retries += 1
+            return self._sandboxes.use(self._kind, lambda sandbox: sandbox.run(test, limits))
+
+    def run(self, task: Task, limits: Limits, *, is_final: bool = False) -> Observation:
+        """Run a test; of its CPU time is told what it takes on an idle machine."""
+        told = _Told()
+        test = self._test_of(task)
+        run, slowdown = self._run_with_raised_limits(test, limits, told, is_final=is_final)
+        if timing.is_close(run.result, limits):
+            return told.about(self._time_again(test, limits, slowdown, run, told))
+        if is_final or not _is_killed_from_outside(run, limits, self._memory_mib):
+            return told.about(run)
+        # It may have done so itself, or the machine did, as when memory ran out.
+        self._sandboxes.record.retries += 1
+        told.excuses.append(Excuse(Repeat.KILLED, may_help=True))
+        with self._sandboxes.slot.shared():
+            again = self._run_raised(test, limits, slowdown, told, is_final=is_final)
+        return told.about(again)
+
+    def _time_again(
+        self, test: TestTask, limits: Limits, slowdown: float, run: Run, told: _Told
+    ) -> Run:
+        """Run a test alone that ended a little beyond its limit; return the faster run."""
+        self._sandboxes.record.reruns += 1
+        told.notes.append(
+            f"it ended by itself after {run.cpu_seconds:.2f} s of CPU time, "
+            "so it was timed again alone"
+        )
+        # Alone, other programs of this judge cost it nothing; what others cost is divided out.
+        with self._sandboxes.slot.alone():
+            again = self._run_raised(test, limits, slowdown, told, is_final=True)
+            cpu_us = int(again.result.cpu_us / self._sandboxes.measure_slowdown(again))
+            again = replace(again, result=again.result._replace(cpu_us=cpu_us))
+        told.excuses.append(Excuse(Repeat.NEAR_LIMIT, may_help=False))
+        # Another output would be another attempt.
+        if _end_of(run) != _end_of(again):
+            return run
+        return again if again.cpu_seconds < run.cpu_seconds else run
+
+    def _run_with_raised_limits(
+        self, test: TestTask, limits: Limits, told: _Told, *, is_final: bool
+    ) -> tuple[Run, float]:
+        """Run a test with limits raised by the recent slowdown; return the run and that factor.
+
+        If it runs out of CPU time, and the slowdown turns out to be larger now, it is run once
+        more. A final run is not, so its limits are raised by the largest factor from the start.
+        """
+        with self._sandboxes.slot.shared():
+            slowdown = self._sandboxes.calibration.slowdown
+            if is_final:
+                slowdown = timing.MAX_SLOWDOWN
+            run = self._run_raised(test, limits, slowdown, told, is_final=is_final)
+            if run.result.expired != Expiry.CPU or self._has_rerun or is_final:
+                return run, slowdown
+            measured = self._sandboxes.measure_slowdown(run)
+            if not timing.explains_expiry(measured, limits, run.cpu_seconds):
+                return run, slowdown
+            self._has_rerun = True
+            self._sandboxes.record.reruns += 1
+            told.notes.append(
+                f"stopped after {run.cpu_seconds:.2f} s, "
+                f"and neighbours slow it {measured:.2f} times"
+            )
+            again = self._run_raised(test, limits, measured, told, is_final=is_final)
+            # A quicker one may have gained by the other attempt.
+            is_quicker = again.cpu_seconds < run.cpu_seconds
+            told.excuses.append(Excuse(Repeat.NEIGHBOURS, may_help=is_quicker))
+            return again, measured
+
+    def _run_raised(
+        self, test: TestTask, limits: Limits, slowdown: float, told: _Told, *, is_final: bool
+    ) -> Run:
+        """Run a test within limits raised by a factor; once more if the sandbox dies."""
+        raised = timing.raise_limits(limits, slowdown)
+        try:
+            return self._sandboxes.use_once(self._kind, lambda sandbox: sandbox.run(test, raised))
+        except DiskFull as full:
+            if is_final:
+                raise EvaluatorFault(str(full)) from None
+        except (SandboxDied, OSError):
+            if self._sandboxes.is_closed:
+                raise
+        # Where isolation is degraded a program may be the cause. A final run is one of a program
+        # that has been doubted already.
+        self._sandboxes.record.retries += 1
+        told.excuses.append(Excuse(Repeat.SANDBOX_DIED, may_help=not is_final))
+        return self._sandboxes.use_once(self._kind, lambda sandbox: sandbox.run(test, raised))
+
+    def _test_of(self, task: Task) -> TestTask:
+        """Return a task in the form that a sandbox takes, with files for streams that it names."""
+        files = dict(task.files)
+        # A run's own file of that name goes before the stream.
+        taken = {name.partition("/")[0] for name in files}
+        if self._reads_by_name and STDIN_FILE not in taken:
+            files[STDIN_FILE] = task.stdin
+        is_free = taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
+        return self._loaded.task(
+            task.stdin,
+            arguments=task.arguments,
+            files=files,
+            fn_name=task.fn_name,
+            call=task.call,
+            dialect=task.dialect,
+            int_digits=task.int_digits,
+            has_named_streams=self._writes_by_name and is_free,
+        )
+
+
+def _kind_of(sandboxes: Sandboxes, source: Source, *, is_large: bool) -> SandboxKind:
+    """Return the kind of sandbox for a program; a large one has room for files."""
+    language = source.language
+    if language.is_built:
+        return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
+    packages = sandboxes.packages
+    preload = packages.profile.preload_for(source.code) if packages.folder else ()
+    return SandboxKind(preload, is_large)
+
+
+def _is_killed_from_outside(run: Run, limits: Limits, memory_mib: int) -> bool:
+    """Whether a test was killed by none of its limits.
+
+    It may have done so itself, or the machine did, as when memory ran out.
+    """
+    if run.result.signal != signal.SIGKILL:
+        return False
+    failure = find_failure(run, limits, memory_mib)
+    return failure is not None and failure[0] is Outcome.RUNTIME_ERROR
+
+
+def _end_of(run: Run) -> tuple[object, ...]:
+    """Return what a run shows besides its time: exit code, signal and output."""
+    return run.result.exit_code, run.result.signal, run.stdout, run.wire
