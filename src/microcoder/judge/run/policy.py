@@ -8,9 +8,9 @@ A program is judged by its tests in order. The outcome of a test is that of the 
 table in `verdicts.py` that applies to its run, and the first test that is not accepted decides
 about the program. Three rules make that fast without another verdict:
 
-1. **The first test runs in a process of its own.** Most wrong programs end there. If it is accepted
-   and was quick, all quick tests run once more in a process that they share, in an order that is
-   secret (`order.py`).
+1. **The first test runs in a process of its own**, where most wrong programs end. If it is accepted
+   and was quick, all quick tests run in a process that they share, in an order that is secret
+   (`order.py`). If the program before was right and quick, this one begins there.
 2. **Company can only accept, and only all of its tests at once.** If one of them is not right, or
    the process ended, the program is judged as if nothing had been shared: a process a test, in
    order.
@@ -237,16 +237,20 @@ class _Judging:
     def judge(self) -> list[TestResult]:
         """Return the results of the program's tests, in order, up to the last that is judged."""
         attempt = _Attempt()
-        tests = range(1, len(self.trial.problem.tests) + 1)
-        self._judge_alone(attempt, tests[:1])
+        problem = self.trial.problem
+        tests = range(1, len(problem.tests) + 1)
+        # Where the program before was right and quick, this one is likely to be.
+        if not problem.was_quick:
+            self._judge_alone(attempt, tests[:1])
+        together: dict[int, TestResult] | None = {}
         shared = self._choose_shared(attempt)
-        failed_in_company = False
         if shared:
             together = self._judge_together(shared)
-            failed_in_company = together is None
-            # The first has a run of its own, with its own times.
-            attempt.results = {**(together or {}), **attempt.results}
+        failed_in_company = together is None
+        # What has a run of its own has its own times.
+        attempt.results = {**(together or {}), **attempt.results}
         self._judge_alone(attempt, tests)
+        problem.was_quick = bool(together) and attempt.is_accepted
         # What failed in company and passes alone may have had a second try there.
         may_be_luck = failed_in_company and attempt.is_accepted
         if attempt.is_doubtful or may_be_luck:
@@ -304,14 +308,13 @@ class _Judging:
     def _choose_shared(self, attempt: _Attempt) -> tuple[int, ...]:
         """Return the tests that are to share a process, in their secret order; none if it does not
         pay."""
-        first = attempt.results[1]
         problem = self.trial.problem.problem
-        if not self.rules.shares or attempt.is_doubtful or first.verdict is not Outcome.ACCEPTED:
+        if not self.rules.shares or attempt.is_doubtful or not attempt.is_accepted:
             return ()
         # A checker program takes a process a test whatever the program does.
         if self.trial.checking is not None or problem.dialect != PLAIN:
             return ()
-        if first.cpu_seconds > _QUICK_SECONDS:
+        if any(result.cpu_seconds > _QUICK_SECONDS for result in attempt.results.values()):
             return ()
         quick = _list_quick(self.trial.problem.tests)
         if len(quick) < _LEAST_SHARED:

@@ -152,6 +152,8 @@ class PreparedProblem:
         self.number = 0
         """Number of the problem, unique in its judge."""
         self._seen_seconds: float | None = None
+        self.was_quick = False
+        """Whether the latest program was accepted, and its tests shared a process."""
 
     @property
     def expected_seconds(self) -> float:

@@ -183,7 +183,8 @@ class Batch:
 
         It is cheap to read.
         """
-        self._num_modules = len(sys.modules)
+        # A function's own module is there once it was called.
+        self._num_modules = len(sys.modules) + self._is_function
         self._num_done = 0
         self._is_over = False
         self._bound: _Bound | None = None
@@ -197,10 +198,9 @@ class Batch:
         defined.
         """
         os.dup2(self._files.stdin, 0)
-        self._num_modules = len(sys.modules)
         for content in self._inputs():
-            if self._num_done and not self._prepare_next():
-                break
+            if self._num_done:
+                self._prepare_next()
             program = None
             if self._bound is None:
                 program = marshal.loads(self._packed)
@@ -251,11 +251,11 @@ class Batch:
             yield packed[position : position + length]
             position += length
 
-    def _prepare_next(self) -> bool:
-        """Put everything in place for another test; return whether that was possible."""
+    def _prepare_next(self) -> None:
+        """Put everything in place for another test."""
         self._interpreter.restore(draws=self._draws)
         if self._is_function and self._keep_module():
-            return True
+            return
         self._bound = None
         for name in ("__main__", MODULE_NAME):
             sys.modules.pop(name, None)
@@ -263,11 +263,7 @@ class Batch:
             sys.stdin = sys.stdout = sys.stderr = None  # pyrefly: ignore[bad-assignment]
             sys.__stdin__ = sys.__stdout__ = sys.__stderr__ = None  # pyrefly: ignore
         gc.collect()
-        # What ran as the module was thrown away may have imported or started something.
-        if len(sys.modules) > self._num_modules or len(threading._active) > 1:  # pyrefly: ignore
-            return False
         self._renew_modules()
-        return True
 
     def _keep_module(self) -> bool:
         """Whether a function's module, as the last test left it, serves for the next as well."""
