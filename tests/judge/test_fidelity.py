@@ -16,7 +16,7 @@ import pytest
 import microcoder
 from microcoder.judge import Judge
 from microcoder.judge.languages.packages import PROFILES, provide_packages
-from microcoder.judge.run.judging import NAMES_INPUT, NAMES_OUTPUT
+from microcoder.judge.run.local import NAMES_INPUT, NAMES_OUTPUT
 from microcoder.judge.run.supervisor import Limits, LoadedProgram, Sandbox
 from microcoder.judge.sandbox.protocol import STDIN_FILE
 from tests.judge.conftest import make_problem, run

@@ -1,14 +1,9 @@
-"""No program has a second try: guesses pass as often as chance has it,
-and no test knows that it is not the first.
-"""
+"""No program has a second try: guesses pass as often as chance has it."""
 
-import itertools
-import json
 import pickle
-from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import pytest
 from pydantic import TypeAdapter
@@ -18,33 +13,23 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Program, Repeat, UncountedRun, Verdict
 from microcoder.judge.fleet.remote import JudgeResponse
-from microcoder.judge.run import sandboxes, sharing, sharing_names
+from microcoder.judge.languages import find_language
+from microcoder.judge.run import sandboxes
+from microcoder.judge.run.executor import Excuse, Run, Source, Task
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import SandboxKind
-from microcoder.judge.run.screen import find_obstacle, screen
-from microcoder.judge.run.sharing import DiscardedRun
 from microcoder.judge.run.submissions import verdict_record
-from microcoder.judge.run.supervisor import DiskFull, LoadedProgram, Sandbox, SandboxDied
-from microcoder.judge.run.verdicts import PreparedProblem, Run
+from microcoder.judge.run.supervisor import DiskFull, Sandbox, SandboxDied
+from microcoder.judge.run.timing import limits_for
 from microcoder.train.metrics import share_uncounted, share_unrepeated
 from tests.judge.conftest import make_problem, workers_of
-from tests.judge.guessing_programs import ADDRESSES, COIN, DISLIKED, PLACES
-from tests.judge.sharing_fuzzer import find_leaks, run_together, write_programs
+from tests.judge.guessing_programs import COIN, DISLIKED
 
-_FLIPS = 6
+_FLIPS = 8
 _PROGRAMS = 60
-"""Programs that guess; by chance 1 in 64 passes."""
-_MOST_LUCKY = 8
-"""More than 8 of 60 pass by chance once in a million runs; with second tries 11 do."""
-PATTERNS = ("NYNY", "NYYYY", "NNYN", "NYYNNYNY")
-"""Answers to equal inputs, yes or no."""
-
-
-@pytest.fixture(scope="module")
-def sandbox() -> Iterator[Sandbox]:
-    started = Sandbox()
-    yield started
-    started.close()
+"""Programs that guess; by chance 1 in 256 passes."""
+_MOST_LUCKY = 5
+"""More than 5 of 60 pass by chance once in ten million runs."""
 
 
 @pytest.mark.parametrize(
@@ -53,11 +38,7 @@ def sandbox() -> Iterator[Sandbox]:
 def test_a_coin_passes_as_often_as_chance_has_it(
     does: str,
     batch_tests: bool,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    # With nothing screened: what draws entropy keeps a process a test,
-    # but luck may be had where nobody looked.
-    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
     problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(_FLIPS)), memory_limit_mib=32)
     programs = [Program(f"{COIN}{DISLIKED[does]}\n# {number}\n") for number in range(_PROGRAMS)]
     with Judge(
@@ -68,58 +49,9 @@ def test_a_coin_passes_as_often_as_chance_has_it(
         batch_tests=batch_tests,
     ) as judge:
         verdicts = judge.judge(programs, [problem] * _PROGRAMS)
-        anew = judge.statistics.anew
     assert sum(verdict.is_accepted for verdict in verdicts) <= _MOST_LUCKY
     for verdict in verdicts:
         assert verdict.is_scorable
-    assert anew > 0
-
-
-def test_a_program_that_is_judged_anew_has_the_verdict_of_a_process_a_test(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    # The files that a shared process holds tell it: there it kills itself.
-    code = "import os\nn = int(input())\nif n:\n    try: os.fstat(4)\n    except OSError: pass\n"
-    code += "    else: os.kill(os.getpid(), 9)\nprint(n)\n"
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in (0, 1, 0)))
-    with Judge(workers=1, cache_size=0, stop="first_failure", time_scale=1.0) as judge:
-        (verdict,) = judge.judge([Program(code)], [problem])
-        assert verdict.is_accepted
-        assert {run.reason for run in verdict.uncounted} >= {
-            Repeat.SHARED_LOST,
-            Repeat.KILLED,
-            Repeat.JUDGED_ANEW,
-        }
-        assert judge.statistics.anew == 1
-        assert judge.statistics.differences == 0
-
-
-LATE = "n = int(input())\nif n == 7: sum(i * i for i in range(20_000_000))\nprint(n)\n"
-HIDDEN = "n = int(input())\nif n == 2: print.__self__.__dict__['left'] = n\nprint(n)\n"
-
-
-@pytest.mark.parametrize(
-    ("code", "last_unchecked"),
-    [(LATE, 6), (HIDDEN, 9)],
-    ids=["a late one is lost", "hidden"],
-)
-def test_what_no_look_has_followed_is_run_again(
-    code: str,
-    last_unchecked: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(sharing, "find_obstacle", lambda code, is_function: "")
-    problem = make_problem(*((f"{n}\n", f"{n}\n") for n in range(1, 10)), time_limit_seconds=60.0)
-    with Judge(workers=1, cache_size=0, time_scale=1.0) as judge:
-        (verdict,) = judge.judge([Program(code)], [problem])
-        uncounted = [UncountedRun(n, Repeat.SHARED_UNCHECKED) for n in range(2, last_unchecked + 1)]
-        uncounted += [
-            UncountedRun(7, Repeat.SHARED_LOST) if code is LATE else UncountedRun(1, Repeat.PROBE)
-        ]
-        assert verdict.outcome == Outcome.ACCEPTED
-        assert [*verdict.uncounted] == uncounted
-        assert judge.statistics.anew == 0
 
 
 class Dying(Sandbox):
@@ -161,78 +93,21 @@ def test_what_passes_after_its_sandbox_died_is_judged_anew(
             assert judge.statistics.anew == min(number, 3)
 
 
-def test_a_full_disk_is_not_tried_again_in_a_run_that_is_the_only_try(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_full_disk_is_not_tried_again_in_a_final_run(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sandboxes, "Sandbox", Dying)
-    with closing(Session()) as session, closing(LoadedProgram("print(3)")) as program:
-        problem = PreparedProblem(make_problem(("", "3")))
+    limits = limits_for(2.0, 512, 16)
+    source = Source(find_language("python"), "print(3)", 512)
+    with closing(Session()) as session, ExitStack() as opened:
+        program = session.executor.load(opened, source)
+        assert not isinstance(program, str)
         monkeypatch.setattr(Dying, "deaths", [DiskFull])
         with pytest.raises(EvaluatorFault, match="the disk was full"):
-            session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
+            program.run(Task(), limits, is_final=True)
         monkeypatch.setattr(Dying, "deaths", [SandboxDied])
-        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
-        assert run.stdout == b"3\n"
-        assert session.sandboxes.discarded == [DiscardedRun(Repeat.SANDBOX_DIED, 0.0)]
-
-
-def test_no_test_knows_that_it_is_not_the_first(sandbox: Sandbox) -> None:
-    sharing = []
-    for place in PLACES.values():
-        if not all(find_obstacle(place, is_function=kind) for kind in (False, True)):
-            sharing.append(place)
-    assert sharing
-    for place in sharing:
-        outputs = run_together(sandbox, f"{place}print(value())", b"", 4)
-        assert len({*outputs}) == 1, (place, outputs)
-
-
-def test_a_program_that_knows_the_place_of_a_test_is_not_accepted(sandbox: Sandbox) -> None:
-    places = [*PLACES.values(), *ADDRESSES]
-    firsts = []
-    for place in places:
-        firsts.append(
-            run_together(sandbox, f"{place}print(value())", b"", 1)[0][1].decode().strip()
-        )
-    stops: tuple[Literal["first_failure", "never"], ...] = ("first_failure", "never")
-    for turn, (stop, is_function) in enumerate(itertools.product(stops, (False, True))):
-        programs = []
-        problems = []
-        # Each way with each pattern in turn: what the screen keeps apart fails in all of them
-        # alike.
-        for number, (place, first) in enumerate(zip(places, firsts, strict=True), turn):
-            answer = f"'N' if str(value()) == {first!r} else 'Y'"
-            outputs = PATTERNS[number % len(PATTERNS)]
-            code = f"def solve(): return {answer}" if is_function else f"print({answer})"
-            options = {"fn_name": "solve"} if is_function else {}
-            tests = (("", json.dumps(one) if is_function else one) for one in outputs)
-            programs.append(Program(f"{place}{code}"))
-            problems.append(make_problem(*tests, **options))
-        with Judge(workers=1, cache_size=0, stop=stop, time_scale=1.0) as judge:
-            verdicts = judge.judge(programs, problems)
-        # What the screen keeps apart has no second try: where it is accepted,
-        # its addresses had luck, as alone.
-        for program, verdict in zip(programs, verdicts, strict=True):
-            if verdict.is_accepted:
-                assert program.code is not None
-                assert find_obstacle(program.code, is_function=is_function)
-
-
-def test_programs_of_allowed_names_do_the_same_in_every_test_of_a_process(sandbox: Sandbox) -> None:
-    assert find_leaks(sandbox, write_programs(40)) == []
-
-
-def test_the_fuzzer_finds_a_name_that_tells_tests_apart(
-    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    known = sharing_names._ONLY_MEMBERS["sys"]
-    screen.cache_clear()
-    monkeypatch.setitem(sharing_names._ONLY_MEMBERS, "sys", known | {"getallocatedblocks"})
-    leaks = find_leaks(sandbox, write_programs(25, seed=5, modules=("sys",)))
-    screen.cache_clear()
-    assert leaks
-    for leak in leaks:
-        assert "getallocatedblocks" in leak
+        observed = program.run(Task(), limits, is_final=True)
+        assert observed.run is not None
+        assert observed.run.stdout == b"3\n"
+        assert observed.excuses == (Excuse(Repeat.SANDBOX_DIED, may_help=False),)
 
 
 VERDICT = Verdict(
@@ -241,9 +116,10 @@ VERDICT = Verdict(
     2,
     uncounted=(
         UncountedRun(2, Repeat.SHARED_LOST),
-        UncountedRun(1, Repeat.PROBE),
-        UncountedRun(2, Repeat.PROBE),
+        UncountedRun(1, Repeat.JUDGED_ANEW),
+        UncountedRun(2, Repeat.JUDGED_ANEW),
     ),
+    order=(2, 1),
 )
 
 
@@ -265,8 +141,8 @@ def test_runs_that_did_not_count_survive_every_wire_and_are_shared_by_reason(
         Outcome.WRONG_ANSWER,
         (),
         2,
-        uncounted=(UncountedRun(1, Repeat.PROBE_DIFFERS),),
+        uncounted=(UncountedRun(1, Repeat.JUDGED_ANEW), UncountedRun(1, Repeat.DIFFERS)),
     )
-    assert share_uncounted([VERDICT, plain, differing]) == {"probe": 0.5, "shared_lost": 0.5}
+    assert share_uncounted([VERDICT, plain, differing]) == {"judged_anew": 0.5, "shared_lost": 0.5}
     assert share_unrepeated([VERDICT, plain, differing]) == 0.5
     assert share_unrepeated([plain]) is None

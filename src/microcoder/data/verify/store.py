@@ -133,12 +133,13 @@ def _encode(verdict: Verdict) -> str:
         verdict.isolation,
         tests,
         [[run.test, run.reason] for run in verdict.uncounted],
+        verdict.order,
     ]
     return json.dumps(fields)
 
 
 def _decode(text: str) -> Verdict:
-    outcome, total, detail, isolation, tests, uncounted = json.loads(text)
+    outcome, total, detail, isolation, tests, uncounted, order = json.loads(text)
     results = tuple(TestResult(Outcome(test[0]), *test[1:]) for test in tests)
     runs = tuple(UncountedRun(test, Repeat(reason)) for test, reason in uncounted)
     return Verdict(
@@ -148,4 +149,5 @@ def _decode(text: str) -> Verdict:
         detail,
         isolation,
         runs,
+        tuple(order),
     )

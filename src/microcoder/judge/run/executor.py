@@ -100,10 +100,12 @@ class Observation:
     """What was seen of a test: the run that stands, and the runs before it that do not count."""
 
     run: Run | None
-    """None if no run of the test stands, for the last reason in `excuses`."""
+    """None if no run of the test stands: the machine is at fault, or its company ended."""
     excuses: tuple[Excuse, ...] = ()
     notes: tuple[str, ...] = ()
     """Decisions about the time of the test, in words."""
+    fault: str = ""
+    """What was wrong with the machine, if no run stands for that."""
 
 
 class Usage(NamedTuple):
@@ -146,9 +148,6 @@ class Executable(Protocol):
             limits: of the test.
             is_final: the program was doubted before: nothing may be repeated but to time it, and
                 its limits are raised for the worst neighbours from the start.
-
-        Raises:
-            EvaluatorFault: the machine is at fault; nothing is known about the program.
         """
         ...
 

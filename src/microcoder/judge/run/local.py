@@ -34,13 +34,13 @@ from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.verdicts import find_failure
 from microcoder.judge.sandbox.protocol import STDERR_FILE, STDIN_FILE, STDOUT_FILE, Expiry
 
-_NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
+NAMES_INPUT = re.compile(r"/dev/(?!null|zero|u?random|stdout|stderr)|/proc/")
 """Programs that may open their stdin by name (`/dev/stdin`, `/proc/self/fd/0`).
 
 A private root has no `/proc`, so streams in anonymous memory have no name there. Such a program is
 given a copy of its input as a file.
 """
-_NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
+NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their stdout or stderr by name: they are given files for these streams."""
 
 
@@ -106,10 +106,6 @@ class _Told:
     excuses: list[Excuse] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
-    def about(self, run: Run) -> Observation:
-        """Return the observation of which this run stands."""
-        return Observation(run, tuple(self.excuses), (*self.notes, *run.notes))
-
 
 class LocalProgram:
     """A program that is loaded, and the sandboxes that run it (see `executor.Executable`)."""
@@ -119,8 +115,8 @@ class LocalProgram:
         self._sandboxes = sandboxes
         self._loaded = loaded
         self._memory_mib = source.memory_mib + source.language.startup_memory_mib
-        self._reads_by_name = bool(_NAMES_INPUT.search(source.code))
-        self._writes_by_name = bool(_NAMES_OUTPUT.search(source.code))
+        self._reads_by_name = bool(NAMES_INPUT.search(source.code))
+        self._writes_by_name = bool(NAMES_OUTPUT.search(source.code))
         has_files = source.has_files or self._reads_by_name or self._writes_by_name
         self._kind = _kind_of(sandboxes, source, is_large=has_files)
         self._has_rerun = False
@@ -164,17 +160,26 @@ class LocalProgram:
         """Run a test; of its CPU time is told what it takes on an idle machine."""
         told = _Told()
         test = self._test_of(task)
+        try:
+            run = self._run_until_it_counts(test, limits, told, is_final=is_final)
+        except (EvaluatorFault, OSError) as fault:
+            return Observation(None, tuple(told.excuses), tuple(told.notes), str(fault))
+        return Observation(run, tuple(told.excuses), (*told.notes, *run.notes))
+
+    def _run_until_it_counts(
+        self, test: TestTask, limits: Limits, told: _Told, *, is_final: bool
+    ) -> Run:
+        """Run a test, and again if the first run says too little; return the run that stands."""
         run, slowdown = self._run_with_raised_limits(test, limits, told, is_final=is_final)
         if timing.is_close(run.result, limits):
-            return told.about(self._time_again(test, limits, slowdown, run, told))
+            return self._time_again(test, limits, slowdown, run, told)
         if is_final or not _is_killed_from_outside(run, limits, self._memory_mib):
-            return told.about(run)
+            return run
         # It may have done so itself, or the machine did, as when memory ran out.
         self._sandboxes.record.retries += 1
         told.excuses.append(Excuse(Repeat.KILLED, may_help=True))
         with self._sandboxes.slot.shared():
-            again = self._run_raised(test, limits, slowdown, told, is_final=is_final)
-        return told.about(again)
+            return self._run_raised(test, limits, slowdown, told, is_final=is_final)
 
     def _time_again(
         self, test: TestTask, limits: Limits, slowdown: float, run: Run, told: _Told

@@ -40,7 +40,15 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import find_language, language_of
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CheckerProgram
-from microcoder.judge.run.executor import Executable, Executor, Run, Source, Task, Usage
+from microcoder.judge.run.executor import (
+    Executable,
+    Executor,
+    Observation,
+    Run,
+    Source,
+    Task,
+    Usage,
+)
 from microcoder.judge.run.explanations import add_packages
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.order import draw_order
@@ -58,8 +66,8 @@ _LIMITS = (
 """Outcomes after which the stop rule `first_limit` skips the remaining tests."""
 _QUICK_SECONDS = 0.02
 """CPU time of a first test up to which a process of its own costs as much as what it runs."""
-_LEAST_SHARED = 5
-"""Tests that share a process, the first among them: fewer cost what they cost alone."""
+_LEAST_SHARED = 8
+"""Tests that share a process at least: fewer cost what they cost alone."""
 _SMALL_BYTES = 1 << 11
 """Input and expected output of a test that is taken for as quick as the first, in bytes."""
 _MOST_TIMES_LARGER = 4
@@ -277,19 +285,24 @@ class _Judging:
         """Add the result of one test, run in a process of its own."""
         test = self.trial.problem.tests[number - 1]
         task = self.trial.run_on(test)
-        try:
-            observed = self.trial.program.run(task, self.trial.problem.limits, is_final=is_final)
-            assert observed.run is not None
-            result = self._judge_run(observed.run, test)
-        except (EvaluatorFault, OSError) as fault:
-            attempt.results[number] = verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
-            return
+        observed = self.trial.program.run(task, self.trial.problem.limits, is_final=is_final)
+        result = self._judge_observed(observed, test)
         attempt.results[number] = result
         self.ledger.notes += [(number, note) for note in observed.notes]
         for excuse in observed.excuses:
             self.ledger.uncount(number, excuse.reason)
             if excuse.may_help and result.verdict is Outcome.ACCEPTED:
                 attempt.is_doubtful = True
+
+    def _judge_observed(self, observed: Observation, test: PreparedTest) -> TestResult:
+        """Return the result of a test by what was seen of it."""
+        if observed.run is None:
+            return verdicts.without_run(Outcome.SANDBOX_FAULT, observed.fault)
+        try:
+            return self._judge_run(observed.run, test)
+        # A checker program is run for that.
+        except (EvaluatorFault, OSError) as fault:
+            return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
     def _judge_run(self, run: Run, test: PreparedTest) -> TestResult:
         """Return the result of a test by its run."""

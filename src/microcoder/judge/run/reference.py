@@ -141,7 +141,10 @@ class PlainProgram:
 
     def run(self, task: Task, limits: Limits, *, is_final: bool = False) -> Observation:
         """Run a test once, whatever comes of it."""
-        return Observation(self.run_once(task, limits))
+        try:
+            return Observation(self.run_once(task, limits))
+        except (EvaluatorFault, OSError) as fault:
+            return Observation(None, fault=str(fault))
 
     def run_once(self, task: Task, limits: Limits) -> Run:
         """Run the program once."""

@@ -86,11 +86,10 @@ class SharedProcess:
         content = os.pread(frames, os.fstat(frames).st_size - self._position, self._position)
         for status, output in unpack_frames(content):
             self._position += HEAD_BYTES + len(output)
-            # The process writes the frames, and may write more of them than it has tests.
-            if self.has_ended_itself or self._num_frames == len(self._inputs):
-                return
             if status == ENDED:
                 self.has_ended_itself = True
+            # The process writes the frames, and may write more of them than it has tests.
+            if self.has_ended_itself or self._num_frames == len(self._inputs):
                 return
             self._num_frames += 1
             yield status, output

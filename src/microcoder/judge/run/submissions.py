@@ -209,6 +209,8 @@ def verdict_record(name: str, verdict: Verdict) -> dict[str, Any]:
         "tests": [_result_record(result) for result in verdict.tests],
         "isolation": verdict.isolation,
     }
+    if verdict.order:
+        record["order"] = list(verdict.order)
     if verdict.uncounted:
         record["uncounted"] = [
             {"test": run.test, "reason": run.reason.value} for run in verdict.uncounted
