@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -22,11 +22,10 @@ from microcoder.judge.core.types import Outcome, Program, Repeat
 from microcoder.judge.languages import Language, find_language
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import build_program
-from microcoder.judge.run.counts import WorkerRecord
+from microcoder.judge.run.executor import Excuse, Source, Task
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
-from microcoder.judge.run.slots import Slot
-from microcoder.judge.run.supervisor import LoadedProgram, Sandbox, SandboxDied, Watchdog
+from microcoder.judge.run.supervisor import Sandbox, SandboxDied, Watchdog
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Calibration, Limits, limits_for
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
@@ -181,14 +180,14 @@ def test_a_program_that_hardly_slept_and_waits_is_on_a_stuck_machine() -> None:
 def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_that_is_counted() -> (
     None
 ):
-    record = WorkerRecord()
-    watchdog = Watchdog(limits_for(0.1, 64, 16), Slot(), record)
+    owner = Owner()
+    watchdog = Watchdog(limits_for(0.1, 64, 16), owner)
     limit = 3 * 0.1 + 1
     for seconds, more in ((1.1 * limit, 1.9 * limit), (3 * limit, 0.0)):
         assert watchdog._extend(0, seconds, seconds) == pytest.approx(more)
-    assert record.blind == 1
-    assert record.extended == 0
-    assert len(record.reasons) == 1
+    assert owner.record.blind == 1
+    assert owner.record.extended == 0
+    assert len(watchdog.notes) == 1
 
 
 def test_neighbours_count_as_the_fixed_program_shows() -> None:
@@ -218,19 +217,23 @@ def test_a_slowed_program_is_judged_by_the_time_of_a_quiet_machine() -> None:
         assert verdict.is_accepted, verdict.detail
         assert verdict.tests[0].cpu_seconds < 0.3
         # Once with more room, once alone.
-        assert session.record.reruns == 2
+        assert session.sandboxes.record.reruns == 2
         assert session.judge(Program(burn(0.7)), problem).outcome is Outcome.TIME_LIMIT
     # An endless one is run again once at most.
     with closing(slowed_session()) as session:
         endless = PreparedProblem(make_problem(*[ONE_TEST] * 3, time_limit_seconds=0.1))
         assert session.judge(Program("while True: pass"), endless).outcome is Outcome.TIME_LIMIT
-        assert session.record.reruns == 1
-    # An only try is not cut off for its neighbours, and timed once.
-    with closing(slowed_session()) as session, closing(LoadedProgram(burn(0.4))) as program:
-        run = session.sandboxes.run(SandboxKind(), program.task(b""), problem, is_only_attempt=True)
-        assert run.stdout == b"3\n"
-        assert run.cpu_seconds < 0.3
-        assert [loss.reason for loss in session.sandboxes.discarded] == [Repeat.NEAR_LIMIT]
+        assert session.sandboxes.record.reruns == 1
+    # A final run is not cut off for its neighbours, and timed once.
+    source = Source(find_language("python"), burn(0.4), 512)
+    with closing(slowed_session()) as session, ExitStack() as opened:
+        program = session.executor.load(opened, source)
+        assert not isinstance(program, str)
+        observed = program.run(Task(), problem.limits, is_final=True)
+        assert observed.run is not None
+        assert observed.run.stdout == b"3\n"
+        assert observed.run.cpu_seconds < 0.3
+        assert observed.excuses == (Excuse(Repeat.NEAR_LIMIT, may_help=False),)
 
 
 @NEEDS["cpp"]  # whose files sh is among
@@ -309,7 +312,7 @@ def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
 ) -> None:
     code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
     limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    watchdog = Watchdog(limits, Slot(), WorkerRecord())
+    watchdog = Watchdog(limits, Owner())
     with subprocess.Popen(
         [sys.executable, "-c", code],
         stdin=subprocess.PIPE,

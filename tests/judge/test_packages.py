@@ -75,7 +75,7 @@ def test_a_session_of_its_own_goes_by_its_options_too() -> None:
     with closing(Session(Sandboxes(JudgeOptions(packages="none", build_seconds=7)))) as session:
         verdict = session.judge(Program(USES["numpy"]), PreparedProblem(SUM))
         assert verdict.outcome == Outcome.RUNTIME_ERROR
-        assert session._builds.limit(LANGUAGES["cpp"]).build_seconds == 7
+        assert session.executor.builds.limit(LANGUAGES["cpp"]).build_seconds == 7
 
 
 def test_a_promise_that_is_not_kept_scores_nothing(

@@ -296,9 +296,9 @@ ALIKE: dict[str, tuple[Problem, str, int]] = {
     "is wrong first": (_counting(9), "print(7)", 0),
     **{
         f"honest {name}": (
-            KINDS[name].problem.model_copy(update={"tests": KINDS[name].problem.tests * 4}),
+            KINDS[name].problem.model_copy(update={"tests": KINDS[name].problem.tests * 10}),
             str(code),
-            4 * len(KINDS[name].problem.tests),
+            10 * len(KINDS[name].problem.tests),
         )
         for name in ("function", "list", "tree", "design")
         for code in (KINDS[name].honest.code,)

@@ -50,7 +50,8 @@ class LocalExecutor:
     def __init__(self, sandboxes: Sandboxes, builds: Builds) -> None:
         """Use these sandboxes, and builds that may be common to several workers."""
         self._sandboxes = sandboxes
-        self._builds = builds
+        self.builds = builds
+        """Keeps what was built."""
         profile = sandboxes.packages.profile
         self.packages = tuple(package.name for package in profile.packages)
 
@@ -67,7 +68,7 @@ class LocalExecutor:
             loaded: Loaded = LoadedProgram(source.code)
         else:
             # Kept, so that its tests and equal programs are built once.
-            build = self._builds.get(language, source.code, lambda: self._build(source))
+            build = self.builds.get(language, source.code, lambda: self._build(source))
             if not build.is_built:
                 return build.message
             loaded = load_built(language, build.binary, source.memory_mib)
@@ -89,8 +90,8 @@ class LocalExecutor:
     def _build(self, source: Source) -> Build:
         kind = SandboxKind(builds=source.language.name)
         with self._sandboxes.slot.shared():
-            limited = self._builds.limit(source.language)
-            headers = self._builds.provide(limited, source.code)
+            limited = self.builds.limit(source.language)
+            headers = self.builds.provide(limited, source.code)
             build = partial(_build_in, limited, source.code, headers)
             return self._sandboxes.use(kind, build)
 
