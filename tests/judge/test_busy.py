@@ -25,9 +25,10 @@ from microcoder.judge.run.builds import build_program
 from microcoder.judge.run.executor import Excuse, Source, Task
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
-from microcoder.judge.run.supervisor import Sandbox, SandboxDied, Watchdog
+from microcoder.judge.run.supervisor import Sandbox, SandboxDied
 from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Calibration, Limits, limits_for
 from microcoder.judge.run.verdicts import PreparedProblem
+from microcoder.judge.run.watchdog import Owner, Watchdog
 from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 from tests.judge.conftest import NEEDS, make_problem, run, workers_of
 from tests.judge.processes import descendants_of, wait_until

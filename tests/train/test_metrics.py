@@ -100,8 +100,9 @@ def names(diversities: tuple[float, ...] = (0.7,), **changes: Any) -> list[str]:
 
 
 def test_each_alarm_by_what_it_is_for() -> None:
-    # Clocks, neighbours and memory explain these repeats, also where the program was judged anew.
+    # Company, time and memory explain these repeats, also where the program was judged anew.
     explained = {
+        Repeat.SHARED_WRONG,
         Repeat.SHARED_LOST,
         Repeat.SHARED_OVER,
         Repeat.NEIGHBOURS,
@@ -124,7 +125,6 @@ def test_each_alarm_by_what_it_is_for() -> None:
         ({"unscored_share": 0.01, "unscored_by": {"mine": 0.005, "sandbox": 0.005}}, []),
         ({"looping_share": 0.09}, []),
         ({"looping_share": 0.1}, ["responses_loop"]),
-        ({"uncounted": {str(Repeat.SHARED_WRONG): 0.001}}, ["rewards_do_not_repeat"]),
         ({"uncounted": {str(Repeat.KILLED): 0.001}}, ["rewards_do_not_repeat"]),
         ({"unrepeated_share": 0.1}, ["rewards_do_not_repeat"]),
         ({"uncounted": dict.fromkeys(map(str, explained), 0.1)}, []),
