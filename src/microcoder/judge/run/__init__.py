@@ -1,15 +1,16 @@
-"""Judging one program: workers and sandboxes, limits and timing, which runs count, the reference.
+"""Judging one program: the policy, the executors that run it, limits and timing, the reference.
 
-Read `judging.py` first: a `Session` judges one program after the other, test by test. From there:
+Read `policy.py` first: it takes a program through its tests, and knows nothing of processes. From
+there:
 
+- `executor.py`: the seam, what a program is run on and what is seen of it; `order.py`: in which
+  order tests share a process;
 - `checks.py`, `verdicts.py`, `checkers.py`, `explanations.py`: a problem in the form in which it is
   judged, and what a test's run says about its program;
+- `local.py`: the executor of a worker, with `sandboxes.py`, `sharing.py`, `supervisor.py`,
+  `watchdog.py` and `isolation.py`: the trusted side of the sandboxes;
+- `reference.py`: the plainest executor, against which all this is tested;
 - `builds.py`, `executions.py`: compiling a program, and running one without judging it;
-- `attempts.py`: which of its runs count;
-- `screen.py` and `constant_modules.py`, with `sharing_names.py`, `scopes.py` and `main_threads.py`:
-  which tests may share a process; `sharing.py`: how they do;
-- `sandboxes.py`, `supervisor.py`, `isolation.py`: the trusted side of the sandboxes;
-- `timing.py`, `slots.py`, `workers.py`: what is too slow, which programs run when, and their
-  threads;
-- `reference.py`: the same verdicts by the plainest means, against which all this is tested.
+- `timing.py`, `slots.py`, `judging.py`, `workers.py`: what is too slow, which programs run when,
+  and their threads.
 """

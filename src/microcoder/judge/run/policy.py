@@ -307,9 +307,10 @@ class _Judging:
     def _judge_run(self, run: Run, test: PreparedTest) -> TestResult:
         """Return the result of a test by its run."""
         # Compiled in the program's own process, so this is known only after its run.
-        rejection = self.trial.program.rejection()
-        if rejection is not None:
-            return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
+        if run.result.exit_code:
+            rejection = self.trial.program.rejection()
+            if rejection is not None:
+                return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if self.trial.checking is not None:
             return self.trial.checking.judge(run, self.trial.problem, test)
         result = self.trial.problem.judge(run, test)

@@ -400,7 +400,9 @@ class Sandbox:
             result = Result.unpack(answer)
             if result.expired == protocol.Expiry.FILE_SYSTEM:
                 raise DiskFull(self._full_disk)
-            return watchdog.conclude(result)
+            if result.expired == protocol.Expiry.WALL:
+                return watchdog.conclude(result)
+            return result
         except BaseException:
             # The answer may come yet, and the next test would take it for its own.
             self._kill()

@@ -21,7 +21,7 @@ reasons.
 | it waited for 100 times what it ran, and | the machine is stuck: no verdict                    |
 | hardly slept                             |                                                     |
 | it took 100 times its wall limit         | the machine is stuck: no verdict                    |
-| none of these, CPU time beyond the limit | time limit, `find_overrun`                          |
+| none of these, CPU time beyond the limit | time limit, `find_failure` in `verdicts`              |
 
 A limit is never shortened: a stated limit is what a program may take at least. A machine up to 15 %
 slower counts as the reference, so that noise changes no limit. One more than four times slower is
@@ -46,7 +46,7 @@ from dataclasses import dataclass, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import Reading
-from microcoder.judge.sandbox.protocol import SLICE_SECONDS, Expiry, Result
+from microcoder.judge.sandbox.protocol import SLICE_SECONDS, Result
 
 WALL_FACTOR_OF_TESTS = 2.0
 """Wall limit of a test, in CPU limits, as at Kattis; time that it waits for a processor is not
@@ -300,22 +300,6 @@ def explains_expiry(
     If it was stopped later than the slowdown explains, it is beyond its limit there, too.
     """
     return slowdown * limits.cpu_seconds > cpu_seconds
-
-
-def find_overrun(
-    result: Result,
-    limits: Limits,
-    *,
-    is_signalled: bool,
-) -> str:
-    """Return a message with the time that exceeded a test's limit; empty if none did."""
-    cpu_seconds = result.cpu_us / 1e6
-    if cpu_seconds > limits.cpu_seconds or result.expired == Expiry.CPU or is_signalled:
-        return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
-    if result.expired != Expiry.WALL:
-        return ""
-    wall_seconds = result.wall_us / 1e6
-    return f"wall {wall_seconds:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
 
 
 _MOST_WAIT_PER_RUN = 100.0

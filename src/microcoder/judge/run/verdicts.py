@@ -34,7 +34,6 @@ from microcoder.judge.core.types import (
     Verdict,
 )
 from microcoder.judge.languages import language_of
-from microcoder.judge.run import timing
 from microcoder.judge.run.checks import check_settings, read_tests
 from microcoder.judge.run.executor import Run
 from microcoder.judge.run.explanations import explain_error, explain_memory, explain_signal
@@ -45,7 +44,7 @@ from microcoder.judge.run.timing import (
     Limits,
     limits_for,
 )
-from microcoder.judge.sandbox.protocol import Expiry
+from microcoder.judge.sandbox.protocol import Expiry, Result
 
 _MEMORY_ERROR = re.compile(r"^[\w.]*MemoryError\b")
 """Last line of a Python program that ran out of memory."""
@@ -294,7 +293,7 @@ def find_failure(
     if _is_out_of_memory(run, memory_limit_mib, out_of_memory):
         memory_mib = result.memory_kib / 1024
         return Outcome.MEMORY_LIMIT, explain_memory(memory_mib, memory_limit_mib, run.stderr)
-    if overrun := timing.find_overrun(result, limits, is_signalled=result.signal == signal.SIGXCPU):
+    if overrun := _find_overrun(result, limits):
         return Outcome.TIME_LIMIT, overrun
     if result.signal:
         name = signal_name(result.signal)
@@ -306,6 +305,18 @@ def find_failure(
     if _NO_MORE_PROCESSES.search(_last_line(run)):
         return Outcome.PROCESS_LIMIT, detail
     return Outcome.RUNTIME_ERROR, detail
+
+
+def _find_overrun(result: Result, limits: Limits) -> str:
+    """Return a message with the time that exceeded a test's limit; empty if none did."""
+    cpu_seconds = result.cpu_us / 1e6
+    is_signalled = result.signal == signal.SIGXCPU
+    if cpu_seconds > limits.cpu_seconds or result.expired == Expiry.CPU or is_signalled:
+        return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired != Expiry.WALL:
+        return ""
+    wall_seconds = result.wall_us / 1e6
+    return f"wall {wall_seconds:.2f} s of {limits.wall_seconds:g} s, cpu {cpu_seconds:.2f} s"
 
 
 def _find_excess(run: Run, limits: Limits) -> str:
@@ -404,7 +415,7 @@ def result_of(
         output = _beginning(run)
     return TestResult(
         verdict=outcome,
-        cpu_seconds=run.cpu_seconds,
+        cpu_seconds=run.result.cpu_us / 1e6,
         wall_seconds=run.result.wall_us / 1e6,
         memory_mib=round(run.result.memory_kib / 1024, 3),
         method=method,
