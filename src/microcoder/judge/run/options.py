@@ -35,9 +35,8 @@ class SandboxOptions(Config):
     pinned packages (docs/languages.md). Installed on first use; a service must be started with the
     same."""
     batch_tests: bool = True
-    """Run several tests of a program in one process if none can affect the next (docs/sandbox.md);
-    the verdicts are those of one process per test. A service has its own setting (`microcoder serve
-    --no-batch-tests`)."""
+    """Run many quick tests of a program in one process (docs/sandbox.md); the verdicts are those of
+    one process per test. A service has its own setting (`microcoder serve --no-batch-tests`)."""
     unsafe: bool = False
     """Start even if seccomp, resource limits or file protection are missing. Unsafe."""
 
