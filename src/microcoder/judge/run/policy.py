@@ -10,7 +10,7 @@ about the program. Three rules make that fast without another verdict:
 
 1. **The first test runs in a process of its own**, where most wrong programs end. If it is accepted
    and was quick, all quick tests run in a process that they share, in an order that is secret
-   (`order.py`). If the program before was right and quick, this one begins there.
+   (`order.py`). If the programs before were right and quick, this one begins there.
 2. **Company can only accept, and only all of its tests at once.** If one of them is not right, or
    the process ended, the program is judged as if nothing had been shared: a process a test, in
    order.
@@ -247,8 +247,8 @@ class _Judging:
         attempt = _Attempt()
         problem = self.trial.problem
         tests = range(1, len(problem.tests) + 1)
-        # Where the program before was right and quick, this one is likely to be.
-        if not problem.was_quick:
+        # Where the programs before were right and quick, this one is likely to be.
+        if not problem.begins_in_company:
             self._judge_alone(attempt, tests[:1])
         together: dict[int, TestResult] | None = {}
         shared = self._choose_shared(attempt)
@@ -258,7 +258,7 @@ class _Judging:
         # What has a run of its own has its own times.
         attempt.results = {**(together or {}), **attempt.results}
         self._judge_alone(attempt, tests)
-        problem.was_quick = bool(together) and attempt.is_accepted
+        problem.note_company(was_accepted=bool(together) and attempt.is_accepted)
         # What failed in company and passes alone may have had a second try there.
         may_be_luck = failed_in_company and attempt.is_accepted
         if attempt.is_doubtful or may_be_luck:

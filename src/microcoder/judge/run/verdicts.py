@@ -81,6 +81,8 @@ _LONGEST_EXACT_BYTES = 1 << 16
 """Bytes of the longest expected output that is compared as it is before anything else."""
 _EXACT_IN_JSON = 1 << 53
 """From here on the sandbox writes whole numbers in another way than JSON does."""
+_LIKELY = 0.6
+"""Share of the latest programs accepted in company beyond which the next one begins there."""
 _EXACT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
 """Result of a test whose output is the expected text, byte for byte."""
 _EXACT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
@@ -151,8 +153,8 @@ class PreparedProblem:
         self.number = 0
         """Number of the problem, unique in its judge."""
         self._seen_seconds: float | None = None
-        self.was_quick = False
-        """Whether the latest program was accepted, and its tests shared a process."""
+        self._company_share = 0.0
+        """Moving average: how many of the latest programs were accepted in company."""
 
     @property
     def expected_seconds(self) -> float:
@@ -168,6 +170,15 @@ class PreparedProblem:
             self._seen_seconds = seconds
         else:
             self._seen_seconds = (self._seen_seconds + seconds) / 2
+
+    @property
+    def begins_in_company(self) -> bool:
+        """Whether the next program is likely to be accepted in a process that its tests share."""
+        return self._company_share > _LIKELY
+
+    def note_company(self, *, was_accepted: bool) -> None:
+        """Note whether a program was accepted in a process that its tests shared."""
+        self._company_share = (self._company_share + was_accepted) / 2
 
     @property
     def num_bytes(self) -> int:
