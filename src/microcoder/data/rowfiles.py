@@ -28,7 +28,8 @@ from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
@@ -38,6 +39,12 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
 from microcoder.judge.core.records import refuse_table
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import FileMetaData
+
+BinaryFile = IO[bytes] | io.BufferedIOBase
+"""An open file of bytes, packed or not."""
 _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 """Suffixes of archives."""
@@ -336,7 +343,7 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
     yield from islice(rows, part.num_rows)
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path) -> BinaryFile:
     """Open a file, unpacked if it is compressed."""
     if path.suffix == ".zst":
         packed = _import_pyarrow(path).input_stream(str(path), compression="zstd")
@@ -431,7 +438,7 @@ def _check(place: str, values: object, line: bytes) -> RawRow:
     return RawRow(place, None, line, ("not_an_object", detail))
 
 
-def _import_pyarrow(path: Path) -> Any:
+def _import_pyarrow(path: Path) -> ModuleType:
     try:
         # What reads Parquet is a module of its own, which pyarrow alone does not load.
         import_module("pyarrow.parquet")
@@ -459,7 +466,7 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", detail))
 
 
-def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
+def _find_groups(metadata: FileMetaData, part: FilePart) -> tuple[int, list[int]]:
     """Return the indices of the row groups that hold a part.
 
     Before them: how many rows of the first group come before the part.
@@ -477,7 +484,7 @@ def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
     return skip, groups
 
 
-def _row_of(batch: Any, place: str) -> RawRow:
+def _row_of(batch: RecordBatch, place: str) -> RawRow:
     try:
         return RawRow(place, batch.to_pylist()[0])
     except UnicodeDecodeError as error:

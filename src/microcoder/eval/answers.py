@@ -128,7 +128,7 @@ def read_samples(
     return samples, len(answers) - len(samples)
 
 
-def _find_first_id(rows: Sequence[Any]) -> Any:
+def _find_first_id(rows: Sequence[Any]) -> object:
     """Return the first problem id of a file, whatever its type; None without one."""
     for row in rows:
         if isinstance(row, Mapping):
@@ -177,7 +177,7 @@ def _read_answers(
             yield _make_sample(text, row, row.question, index, extract)
 
 
-def _read_row(values: Any, where: str, by_name: Mapping[str, Question]) -> _AnswerRow:
+def _read_row(values: object, where: str, by_name: Mapping[str, Question]) -> _AnswerRow:
     """Return a row of an answer file; Malformed or DataError if it is none.
 
     Args:

@@ -8,7 +8,7 @@ an `EvaluatorFault`, never a code.
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from microcoder.data.formats.livecodebench import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
@@ -132,7 +132,8 @@ def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
 
     It has our limits for LiveCodeBench's problems.
     """
-    fields = parse_json(sample["input_output"])
+    # The harness wrote it.
+    fields = cast("Mapping[str, Any]", parse_json(sample["input_output"]))
     tests = []
     for text, output in zip(fields["inputs"], fields["outputs"], strict=True):
         tests.append({"input": text, "output": output})

@@ -57,7 +57,7 @@ class CodeServer(SimpleResourcesServer):
 
     config: CodeServerConfig
 
-    def model_post_init(self, context: Any) -> None:
+    def model_post_init(self, context: object) -> None:
         """Raise ConfigError for unknown options, before the first request."""
         shared_judge(**self.config.judge)
 

@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from openenv.core.env_server import Environment, create_app
 from openenv.core.env_server.types import Action, Observation, State
@@ -107,7 +106,7 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         return self._state
 
 
-def make_app() -> Any:
+def make_app() -> object:
     """Return OpenEnv's server, an ASGI application, which `uvicorn --factory` calls for.
 
     It reads the environment: MICROCODER_CORPUS, a folder of `microcoder data build` or a file of

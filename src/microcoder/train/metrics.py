@@ -59,8 +59,8 @@ def metric(
     line: str = "",
     is_rare: bool = False,
     label: str = "",
-    **default: Any,
-) -> Any:
+    **default: Any,  # noqa: ANN401 - as of `dataclasses.field`
+) -> Any:  # noqa: ANN401 - stands for a default of any type
     """Declare a field of a row as a metric that is shown.
 
     Args:

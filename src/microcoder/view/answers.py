@@ -235,7 +235,7 @@ def _read_number(words: Words, name: str) -> int:
 # ----- JSON.
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> object:
     """Return a JSON value in which NaN and infinities are replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -246,7 +246,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """Return a value as JSON in ASCII, so lone surrogates and line separators are escaped.
 
     NaN becomes null.

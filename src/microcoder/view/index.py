@@ -204,7 +204,7 @@ class IndexBuilder:
         return Index(words, ordered, self._version)
 
 
-def _fill(rows: Sequence[Mapping[str, Any]], name: str, unknown: Any) -> list[Any]:
+def _fill(rows: Sequence[Mapping[str, Any]], name: str, unknown: object) -> list[Any]:
     """Return a column's values, with a value for what a row lacks."""
     return [unknown if row.get(name) is None else row[name] for row in rows]
 
@@ -417,7 +417,7 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
     return list(strings)
 
 
-def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
+def _matches(texts: pa.Array, needle: Needle) -> NDArray[np.bool_]:
     """Return whether each text holds the needle."""
     is_dictionary = pa.types.is_dictionary(texts.type)
     values = texts.dictionary if is_dictionary else texts

@@ -15,7 +15,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,6 +47,8 @@ from microcoder.view.statements import (
     is_small,
     note_change,
 )
+
+ValueT = TypeVar("ValueT")
 
 _ROWS_A_PART = 256
 """Number of rollouts whose texts are searched together."""
@@ -174,7 +176,7 @@ class LineSource(RunSource):
         """Read the files; return the small columns of each row, without split, step and row."""
 
 
-def _as_column(texts: Sequence[str | None]) -> Any:
+def _as_column(texts: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array, which refuses lone surrogates."""
     whole = []
     for text in texts:
@@ -274,10 +276,10 @@ class CorpusSource(LineSource):
 
 def _as_rollout(row: Row) -> Row:
     """Return a row of a corpus as the texts of a rollout."""
-    candidate = _parse(row.get("candidate"))
-    problem = _parse(row.get("problem"))
+    candidate = _parse(row.get("candidate"), dict)
+    problem = _parse(row.get("problem"), dict)
     found = row.get("statement_found") or candidate.get("statement_found")
-    solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
+    solutions = _parse(row.get("solutions"), list) or candidate.get("solutions") or []
     program = _first_accepted(solutions) or problem.get("reference")
     extraction = "" if program else "the source gives no solution"
     return {
@@ -291,7 +293,7 @@ def _as_rollout(row: Row) -> Row:
     }
 
 
-def _first_accepted(solutions: Iterable[Row]) -> Any:
+def _first_accepted(solutions: Iterable[Row]) -> object:
     """Return the code of the first solution that the source does not say is wrong."""
     for solution in solutions:
         # A source that says nothing means its solutions to be right.
@@ -313,12 +315,15 @@ def _list_facts(row: Row) -> Row:
     return facts
 
 
-def _parse(text: str | None) -> Any:
-    """Return a column of JSON; an empty object where there is none."""
+def _parse(text: str | None, kind: type[ValueT]) -> ValueT:
+    """Return a column's JSON value of a kind; an empty one where there is none."""
+    if not text:
+        return kind()
     try:
-        return json.loads(text) if text else {}
+        value = json.loads(text)
     except ValueError:
-        return {}
+        return kind()
+    return value if isinstance(value, kind) else kind()
 
 
 class EvaluationSource(LineSource):

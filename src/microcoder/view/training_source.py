@@ -348,7 +348,7 @@ def _read_texts(path: Path) -> Texts:
     return texts
 
 
-def _join_errors(tests: Any) -> Any:
+def _join_errors(tests: pa.ListArray) -> pa.DictionaryArray:
     """Return what each rollout's tests said and printed as one text, in Arrow."""
     # Offsets and values from the same beginning.
     tests = tests.slice(0)
@@ -366,7 +366,7 @@ def _join_errors(tests: Any) -> Any:
     return joined.dictionary_encode()
 
 
-def _join_chunks(column: Any) -> Any:
+def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array; of one chunk nothing is copied."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 

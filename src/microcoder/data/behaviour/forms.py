@@ -253,7 +253,9 @@ def _read_arguments(text: str) -> list[Any] | None:
         # What stands before the first name is no argument.
         for part in _NAMED.split(text)[1:]:
             values.append(read_literal(part.strip().rstrip(",")))
-        # An empty list says that no name was found, not that the call has no arguments.
-        return parse_json(dump_json(values)) or None
+        # As they would be read from a test: tuples are lists there.
+        arguments = [parse_json(dump_json(value)) for value in values]
     except (ValueError, TypeError, RecursionError):
         return None
+    # An empty list says that no name was found, not that the call has no arguments.
+    return arguments or None

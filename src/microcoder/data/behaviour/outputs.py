@@ -63,7 +63,7 @@ def kind_of(values: Sequence[Any]) -> str:
     return kinds.pop() if len(kinds) == 1 else "x"
 
 
-def _kind_of_one(value: Any) -> str:
+def _kind_of_one(value: object) -> str:
     # A bool is an int as well, so it comes first.
     if isinstance(value, bool):
         return "b"
@@ -78,7 +78,7 @@ def _kind_of_one(value: Any) -> str:
     return _KINDS_OF_LISTS.get(kind_of(value), "x")
 
 
-def tokens_of_value(value: Any) -> Tokens:
+def tokens_of_value(value: object) -> Tokens:
     """Return the tokens of a value that a function returned.
 
     Lists, tuples and dicts are flattened.
@@ -101,7 +101,7 @@ def tokens_of_json(text: str) -> Tokens:
         return tokens_of_text(text)
 
 
-def _flatten(value: Any, tokens: list[str]) -> None:
+def _flatten(value: object, tokens: list[str]) -> None:
     """Add the tokens of a value."""
     if isinstance(value, dict):
         for key, item in value.items():

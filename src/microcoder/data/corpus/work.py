@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.clean.stage import process
@@ -35,6 +35,7 @@ from microcoder.data.verify.rates import combine_counts
 from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
+from microcoder.judge.run.options import JudgeKeys
 
 _TESTS_MIB = 128
 """Memory in MiB for tests that a judge keeps cached.
@@ -64,7 +65,7 @@ class Resources:
     """File of a model's attempts at problems."""
     judge: JudgeOptions
 
-    def open_judge(self, **rules: Any) -> Judge:
+    def open_judge(self, **rules: Unpack[JudgeKeys]) -> Judge:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 

@@ -27,11 +27,14 @@ class Layout:
     is_repeated: bool = False
     """The first line is the number of cases that follow, each in this layout."""
 
-    def render(self, values: Values) -> Any:
+    def render(self, values: Values) -> object:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
-        with_counts = self._fill_counts(values)
         if self.is_call:
-            return with_counts
+            return self._fill_counts(values)
+        return self.render_text(values)
+
+    def render_text(self, values: Values) -> str:
+        """Return the text for stdin that holds these values."""
         lines: list[str] = []
         if self.is_repeated:
             # The values are those of a single case.
@@ -39,7 +42,7 @@ class Layout:
         num_left_on_line = 0
         for item, value in zip(
             self.items,
-            with_counts,
+            self._fill_counts(values),
             strict=True,
         ):
             if item.form in ("value", "count"):
@@ -79,7 +82,7 @@ def _write_line(tokens: Sequence[Any]) -> str:
     return " ".join(map(_write, tokens))
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -392,7 +395,7 @@ class _ValueReader:
         return [parse_row(row[start:]) for row in block]
 
 
-def _parse(token: str) -> Any:
+def _parse(token: str) -> object:
     if INTEGER.fullmatch(token):
         return int(token)
     if DECIMAL.fullmatch(token):

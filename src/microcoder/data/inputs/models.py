@@ -13,7 +13,7 @@ import re
 import string
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from microcoder.data.inputs.layouts import Values
 
@@ -58,7 +58,7 @@ class Shape:
             return self.item is not None and self.item.is_known
         return self.kind != "other"
 
-    def fits(self, value: Any) -> bool:
+    def fits(self, value: object) -> bool:
         """Whether a value is of this kind, in its range, with its letters and facts.
 
         An integer may stand where floats do.
@@ -69,21 +69,22 @@ class Shape:
         if self.kind in ("bool", "other"):
             return True
         # Numbers have bounds themselves, texts and lists by their length.
-        size = value if self.kind in ("int", "float") else len(value)
-        if not self.low <= size <= self.high:
-            return False
-        if self.kind == "text":
+        if isinstance(value, int | float):
+            return self.low <= value <= self.high
+        if isinstance(value, str):
             return self._fits_text(value)
-        if self.kind == "list":
-            return self._fits_list(value)
-        return True
+        return isinstance(value, list) and self._fits_list(value)
 
     def _fits_text(self, text: str) -> bool:
+        if not self.low <= len(text) <= self.high:
+            return False
         if self.known and text not in self.known:
             return False
         return self.letters.issuperset(text)
 
     def _fits_list(self, items: list[Any]) -> bool:
+        if not self.low <= len(items) <= self.high:
+            return False
         if not all(_holds(fact, items) for fact in self.facts):
             return False
         return self.item is None or all(map(self.item.fits, items))
@@ -153,7 +154,7 @@ def _common_kind(values: Sequence[Any]) -> Kind:
     return kinds.pop() if len(kinds) == 1 else "other"
 
 
-def _kind_of(value: Any) -> Kind:
+def _kind_of(value: object) -> Kind:
     for kind, name in _KINDS:
         if isinstance(value, kind):
             return name
@@ -324,7 +325,7 @@ def _collect_numbers(values: Values) -> dict[str, list[float]]:
     return numbers
 
 
-def _flatten(value: Any) -> Iterator[float]:
+def _flatten(value: object) -> Iterator[float]:
     """Yield the numbers in a value, however deep in lists."""
     if isinstance(value, list):
         for item in value:
@@ -333,7 +334,7 @@ def _flatten(value: Any) -> Iterator[float]:
         yield value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import KeptRows, Part, Spilled, count_reasons, write_part
-from microcoder.data.pipeline.runner import Runner
+from microcoder.data.pipeline.runner import Looks, Runner
 from microcoder.data.pipeline.steps import (
     Barrier,
     BarrierStep,
@@ -138,7 +138,7 @@ def _run_step(
         return
     if isinstance(step, BarrierStep):
         # It decides from all rows, though only some of its parts may be missing.
-        looks = Spilled()
+        looks = Spilled[Looks]()
         inputs = [part.path.absolute() for part in before]
         for index, shard_looks in runner.run(step, inputs, inputs):
             looks.add(index, shard_looks)
@@ -155,7 +155,7 @@ def _run_step(
 
 
 def _decide(
-    step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]
+    step: Step, looks: Spilled[Looks], before: Sequence[Part], parts: Sequence[Part]
 ) -> Iterator[int]:
     """Let a barrier decide from all looks, then write the missing parts and yield their indices.
 
@@ -177,9 +177,9 @@ def _decide(
         yield index
 
 
-def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled:
+def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled[Candidate]:
     """Return the rows of these ids, by id, on disk."""
-    rows = Spilled()
+    rows = Spilled[Candidate]()
     for part in parts:
         kept = KeptRows(part.path)
         # Ids are a column of their own, so that rows nobody needs are not read.
@@ -191,7 +191,7 @@ def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled:
     return rows
 
 
-def _apply(barrier: Barrier, row: Candidate, others: Spilled) -> Row:
+def _apply(barrier: Barrier, row: Candidate, others: Spilled[Candidate]) -> Row:
     needed = {name: others.find(name) for name in barrier.needs(row.id)}
     return barrier.apply(row, needed)
 

@@ -111,7 +111,7 @@ def _start_worker() -> None:
     end_with_parent()
 
 
-def _take(named_step: tuple[str, Step], shard_input: Any, path: Path) -> Looks:
+def _take(named_step: tuple[str, Step], shard_input: object, path: Path) -> Looks:
     """Run a step on one shard, in a worker process that keeps the step open for the next."""
     name, step = named_step
     if name not in _OPENED:
@@ -133,13 +133,15 @@ def _open(step: Step, opened: ExitStack) -> Take:
     """
     if not isinstance(step, MapStep):
 
-        def look(shard_input: Any, path: Path) -> Looks:
+        def look(shard_input: object, path: Path) -> Looks:
+            # Only a first step, which is no barrier, reads places.
+            assert isinstance(shard_input, Path)
             return step.opens(step.settings).look(list(KeptRows(shard_input)))
 
         return look
     work = step.opens(step.settings, opened)
 
-    def make(shard_input: Any) -> Iterator[Row]:
+    def make(shard_input: object) -> Iterator[Row]:
         """Yield the rows of the step's work; DataError if some were lost, added or reordered."""
         # The first step reads raw rows, which have no ids to compare yet.
         if not isinstance(shard_input, Path):
@@ -155,7 +157,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
                 f"step {step.name} lost, added or reordered rows; this is a bug: please report it"
             )
 
-    def take(shard_input: Any, path: Path) -> Looks:
+    def take(shard_input: object, path: Path) -> Looks:
         write_part(path, make(shard_input))
         return ()
 

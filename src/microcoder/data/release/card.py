@@ -90,7 +90,7 @@ def _describe_step(counts: StepCounts) -> dict[str, Any]:
     }
 
 
-def _write_readable(value: Any) -> str:
+def _write_readable(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 

@@ -124,13 +124,13 @@ def _infer_from_texts(
         # A case of its own is no longer the input that it was a part of.
         is_same = is_split or _have_same_lines(known, texts)
         if model.is_usable and is_same:
-            return InputSchema(model, known, layout.render)
+            return InputSchema(model, known, layout.render_text)
     return "a layout of another kind, or a value of no known shape"
 
 
 def _render_all(read: Read) -> tuple[KnownInput, ...]:
     """Return all values as inputs."""
-    return tuple(KnownInput(read.layout.render(values), values) for values in read.values)
+    return tuple(KnownInput(read.layout.render_text(values), values) for values in read.values)
 
 
 def _have_same_lines(
@@ -199,7 +199,7 @@ def _probe(schema: InputSchema, place: int) -> list[_Probe]:
     return []
 
 
-def _exaggerate(value: Any) -> list[Any]:
+def _exaggerate(value: object) -> list[Any]:
     """Return absurd values in place of a number, a text, or the last item of a list of these.
 
     None for others.
@@ -211,6 +211,8 @@ def _exaggerate(value: Any) -> list[Any]:
         return [_ABSURD_NUMBER, -_ABSURD_NUMBER]
     if isinstance(value, str):
         return [value * (_ABSURD_LENGTH // len(value)), f"{value}~"]
+    if not isinstance(value, list):
+        return []
     *others, last = value
     if isinstance(last, list):
         return []

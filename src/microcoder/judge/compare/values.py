@@ -161,7 +161,7 @@ def _check_depth(value: object) -> None:
     raise ValueError("nested too deeply")
 
 
-def _inside(value: Any) -> Iterable[Any]:
+def _inside(value: object) -> Iterable[Any]:
     """Return the values inside a container; nothing of another value."""
     if isinstance(value, (list, tuple)):
         return value

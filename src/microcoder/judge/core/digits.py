@@ -29,7 +29,7 @@ _MARKED = re.compile(r'"\\u0000digits:(\d+)"')
 """Such a text as JSON."""
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> object:
     """Return the value of a JSON text; NaN and Infinity are allowed.
 
     Raises:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.slots import most_workers
-from microcoder.judge.run.workers import Work
+from microcoder.judge.run.workers import Answer, Work
 
 
 class Queue:
@@ -232,7 +232,7 @@ class Fleet(ABC, Generic[BackendT]):
         self,
         backend: BackendT,
         number: int,
-        answer: Any,
+        answer: Answer,
     ) -> None:
         """Answer the program of this number; ignored if the backend no longer has it."""
         with self._lock:
@@ -246,7 +246,7 @@ class Fleet(ABC, Generic[BackendT]):
         self._wake()
         item.finish(answer)
 
-    def _note_losses(self, answer: Any) -> Any:
+    def _note_losses(self, answer: Answer) -> Answer:
         """Return the answer on a program that an earlier backend was lost with.
 
         Some transports mark it.

@@ -193,7 +193,12 @@ class _Service(Backend):
 
     @asynccontextmanager
     async def request(
-        self, method: str, path: str, **options: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and yield its answer, to be read within the block.
 
@@ -205,7 +210,8 @@ class _Service(Backend):
             async with self._client._http.stream(
                 method,
                 self.url + path,
-                **options,
+                content=content,
+                headers=headers,
             ) as answer:
                 if not answer.is_success:
                     await answer.aread()

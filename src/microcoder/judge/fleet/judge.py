@@ -158,7 +158,7 @@ class BaseJudge(ABC):
         program: Program,
         problem: Problem,
         what: str,
-    ) -> Any:
+    ) -> object:
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(
@@ -218,7 +218,7 @@ class BaseJudge(ABC):
 
     def _finish(
         self,
-        key: Any,
+        key: object,
         work: Work,
         answer: Answer | None,
     ) -> None:
@@ -240,7 +240,7 @@ class BaseJudge(ABC):
             # keep the problem's tests until the next garbage collection.
             answer_all(work, answer)
 
-    def _note(self, key: Any, verdict: Verdict) -> None:
+    def _note(self, key: object, verdict: Verdict) -> None:
         """Count a verdict, and cache it if it is scorable."""
         counts = self._own_counts
         counts.judged += 1
@@ -413,7 +413,7 @@ class Judge(BaseJudge):
 
     def _finish(
         self,
-        key: Any,
+        key: object,
         work: Work,
         answer: Answer | None,
     ) -> None:

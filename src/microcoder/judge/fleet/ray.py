@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any, Unpack
 
 import ray
+from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -152,7 +153,7 @@ class NodeJudge:
 
 
 class _Node(Backend):
-    def __init__(self, name: str, handle: Any) -> None:
+    def __init__(self, name: str, handle: ActorHandle) -> None:
         super().__init__()
         self.name = name
         self.handle = handle

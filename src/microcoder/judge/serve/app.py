@@ -87,7 +87,7 @@ class _Connection(H11Protocol):
         if len(self.connections) > (self.limit_concurrency or 0):
             transport.abort()
 
-    def _end_idle(self, answered: Any) -> None:
+    def _end_idle(self, answered: object) -> None:
         """Close the connection if no request came since `answered`; else check again later.
 
         Args:

@@ -23,7 +23,7 @@ import math
 import re
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -138,7 +138,13 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     )
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
-    rows = [_check_row(row, measurement) for row in function(work)]
+    measured = function(work)
+    if not isinstance(measured, Iterable):
+        raise DataError(
+            f"measurement {measurement.function} returned a {type(measured).__name__}; "
+            "let it yield rows"
+        )
+    rows = [_check_row(row, measurement) for row in measured]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
     write_rows(work.folder / "rows.jsonl", map(asdict, rows))

@@ -178,7 +178,7 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _dr_grpo_is_whole(cls, values: Any) -> Any:
+    def _dr_grpo_is_whole(cls, values: object) -> object:
         """Let either key, `loss` or `advantage`, select both halves of Dr. GRPO.
 
         A user-defined loss is refused.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
@@ -19,6 +19,9 @@ from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.run.model_files import check_files
 from microcoder.train.run.progress import SamplingProgress
 from microcoder.train.runs import RunDirectory, steps_in
+
+if TYPE_CHECKING:
+    from microcoder.train.run.probe import Probe
 
 
 class Observer:
@@ -42,8 +45,8 @@ class Observer:
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """Called when an evaluation on held-out problems is done."""
 
-    def probe(self, probe: Any) -> None:
-        """Called when a probe of the untrained model (`probe.Probe`) has chosen a temperature."""
+    def probe(self, probe: "Probe") -> None:
+        """Called when a probe of the untrained model has chosen a temperature."""
 
     def sampling(self, progress: SamplingProgress) -> None:
         """Called now and then while a batch of responses is sampled."""

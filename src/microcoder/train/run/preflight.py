@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.release.problems import read_problems
@@ -44,6 +44,9 @@ from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
 from microcoder.train.run.tasks import Tasks, check_problems, generate_splits, read_splits
 from microcoder.train.run.trl_options import find_missing_loggers, find_option_faults
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here.
@@ -381,18 +384,19 @@ def _bound_longest(chats: Sequence[Chat]) -> int:
 
 
 @cache
-def _load_tokenizer(path: str) -> Any:
+def _load_tokenizer(path: str) -> "PreTrainedTokenizerBase":
     """Return a model's tokenizer, which is kept; DataError if it cannot be loaded."""
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
     except Exception as error:  # foreign files fail in many ways
         reason = str(error).strip().split("\n")[0]
         raise DataError(
             f"the tokenizer of {path} cannot be loaded: {type(error).__name__}: {reason}; save it "
             "anew with save_pretrained()"
         ) from None
+    return tokenizer
 
 
 def _longest(chats: Sequence[Chat]) -> list[Chat]:

@@ -379,7 +379,7 @@ def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]
             )
 
 
-def _changes_prompts(tokenizer: PreTrainedTokenizerBase, name: str, value: Any) -> bool:
+def _changes_prompts(tokenizer: PreTrainedTokenizerBase, name: str, value: object) -> bool:
     """Return whether a chat template writes something else with an option."""
     if name == "add_generation_prompt":
         # Prompts of ours always have it.

@@ -84,6 +84,26 @@ def require_known(changes: list[str]) -> None:
 require_known(find_changes(GRPOTrainer))
 
 
+Completions = tuple[list[list[int]], list[list[float]] | None]
+"""Token ids of each response, and the log-probs of its tokens where the sampler reports them."""
+
+Tokenized = tuple[list[list[int]], list[Any] | None, dict[str, Any]]
+"""Token ids of each prompt, images, and further fields of models that see."""
+
+Generated = tuple[
+    list[list[int]],
+    list[list[int]],
+    list[Any] | None,
+    list[Any],
+    list[list[float]] | None,
+    dict[str, Any],
+    list[Any] | None,
+    list[Any],
+]
+"""TRL's eight values of a round: prompt ids, completion ids, mask of tools, completions, log-probs,
+further fields, images, images of tools."""
+
+
 class AdaptedTrainer(GRPOTrainer):
     """TRL's trainer with a public name for each private method.
 
@@ -110,33 +130,32 @@ class AdaptedTrainer(GRPOTrainer):
         """Return the tensors of a sampling round, given its rows."""
         return super()._generate_and_score_completions(inputs)
 
-    def generate(self, prompts: list[Any]) -> Any:
-        """Return TRL's eight values of a round.
-
-        They begin with prompt ids, completion ids, tools, completions and log-probs.
-        """
+    def generate(self, prompts: list[Any]) -> Generated:
+        """Sample a round's responses."""
         return super()._generate(prompts)
 
-    def generate_responses(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
-        """Return completion ids and log-probs of tokenized prompts.
+    def generate_responses(
+        self, prompt_ids: list[list[int]], *rest: object, **named: object
+    ) -> Completions:
+        """Sample responses to tokenized prompts.
 
         `rest` are TRL's images, fields and samples.
         """
         return super()._generate_single_turn(prompt_ids, *rest, **named)
 
-    def tokenize(self, prompts: list[Any]) -> Any:
-        """Return prompt ids, images and multimodal fields."""
+    def tokenize(self, prompts: list[Any]) -> Tokenized:
+        """Return the token ids of prompts."""
         return super()._tokenize_prompts(prompts)
 
     def read_logps(
         self,
-        model: Any,
+        model: nn.Module,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
         batch_size: int | None = None,
         compute_entropy: bool = False,
-        **extras: Any,
+        **extras: object,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Return log-probs, entropies and an auxiliary loss.
 
@@ -153,11 +172,11 @@ class AdaptedTrainer(GRPOTrainer):
             **extras,
         )
 
-    def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
         """Return the loss of a pass."""
         return super()._compute_loss(model, inputs)
 
-    def write_checkpoint(self, model: Any, trial: Any) -> None:
+    def write_checkpoint(self, model: nn.Module, trial: object) -> None:
         """Write a checkpoint into TRL's folder."""
         super()._save_checkpoint(model, trial)
 
@@ -166,13 +185,15 @@ class AdaptedTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         return self.sample_step(inputs)
 
-    def _generate(self, prompts: list[Any]) -> Any:
+    def _generate(self, prompts: list[Any]) -> Generated:
         return self.generate(prompts)
 
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *rest: object, **named: object
+    ) -> Completions:
         return self.generate_responses(prompt_ids, *rest, **named)
 
-    def _tokenize_prompts(self, prompts: list[Any]) -> Any:
+    def _tokenize_prompts(self, prompts: list[Any]) -> Tokenized:
         return self.tokenize(prompts)
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
@@ -181,7 +202,7 @@ class AdaptedTrainer(GRPOTrainer):
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         return self.compute_policy_loss(model, inputs)
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+    def _save_checkpoint(self, model: Any, trial: object) -> None:
         self.write_checkpoint(model, trial)
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.trl.adapter import AdaptedTrainer
@@ -62,13 +63,13 @@ class FrugalGRPOTrainer(AdaptedTrainer):
 
     def read_logps(
         self,
-        model: Any,
+        model: nn.Module,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
         batch_size: int | None = None,
         compute_entropy: bool = False,
-        **extras: Any,
+        **extras: object,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Return TRL's log-probs and entropies, 0 at padding.
 
@@ -115,7 +116,7 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         entropies = torch.cat(entropy_parts)[undo] if entropy_parts else None
         return torch.cat(logps_parts)[undo], entropies, None
 
-    def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
         """Return TRL's loss, computed without rows whose advantage is zero.
 
         They add nothing to a policy loss.

@@ -37,6 +37,7 @@ from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, T
 
 if TYPE_CHECKING:
     import torch
+    from omegaconf import DictConfig
 
 ESTIMATORS = "microcoder_"
 """Prefix of our advantages among verl's estimators.
@@ -103,7 +104,7 @@ class PluginSettings(Config):
         return _validate(AlgorithmConfig, values)
 
 
-def read_settings(config: Any) -> PluginSettings:
+def read_settings(config: DictConfig) -> PluginSettings:
     """Return the settings in verl's configuration.
 
     ConfigError for an unknown key or a wrong value.
@@ -128,7 +129,7 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
         ) from None
 
 
-def refuse_idle(config: Any, settings: PluginSettings) -> None:
+def refuse_idle(config: DictConfig, settings: PluginSettings) -> None:
     """Raise ConfigError for options that other options make ineffective or wrong.
 
     They are ours, or verl's.
@@ -137,7 +138,7 @@ def refuse_idle(config: Any, settings: PluginSettings) -> None:
         raise ConfigError(fault)
 
 
-def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _contradictions(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     yield from _find_mode_faults(config, settings)
     yield from _find_estimator_faults(config)
     yield from _find_mismatch_faults(config, settings)
@@ -149,13 +150,13 @@ _USUAL_MODE = f"trainer.v1.trainer_mode={TRAINER_MODE}"
 """Option of verl that trains step by step."""
 
 
-def _is_corrected(config: Any) -> bool:
+def _is_corrected(config: DictConfig) -> bool:
     """Return whether verl's own correction of the mismatch is on."""
     correction = config.algorithm.get("rollout_correction") or {}
     return any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
 
 
-def _find_mode_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _find_mode_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     """Yield what does not go with a trainer mode, or with the agent loop manager of ours."""
     mode = config.trainer.v1.trainer_mode
     is_async = "async" in str(mode)
@@ -188,7 +189,7 @@ def _find_mode_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
         )
 
 
-def _find_estimator_faults(config: Any) -> Iterator[str]:
+def _find_estimator_faults(config: DictConfig) -> Iterator[str]:
     """Yield what changes rewards or advantages behind our estimators."""
     algorithm = config.algorithm
     estimator = str(algorithm.adv_estimator)
@@ -204,7 +205,7 @@ def _find_estimator_faults(config: Any) -> Iterator[str]:
         )
 
 
-def _find_mismatch_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _find_mismatch_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     """Yield what our correction of the mismatch does not go with."""
     if settings.mismatch and _is_corrected(config):
         yield (
@@ -217,7 +218,7 @@ def _find_mismatch_faults(config: Any, settings: PluginSettings) -> Iterator[str
         )
 
 
-def _find_judge_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _find_judge_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     """Yield what keeps responses from being judged whole, by our judge and rewards alone."""
     needy = build_rewards(settings.rewards).needs_all_tests
     if needy and settings.evaluator.stop != "never":
@@ -250,7 +251,7 @@ def _find_judge_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
         )
 
 
-def _find_choice_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _find_choice_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     """Yield what the active choice of problems does not go with."""
     if settings.problem_choice != "active":
         return

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from omegaconf import open_dict
+from omegaconf import DictConfig, open_dict
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
@@ -69,7 +69,7 @@ class MicroCoder(PPOTrainer):
     stock_mode: ClassVar[str]
     """verl's mode that is extended."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DictConfig) -> None:
         self.settings: PluginSettings = read_settings(config)
         self.algorithm = self.settings.build_algorithm(str(config.algorithm.adv_estimator))
         self.rewards = build_rewards(self.settings.rewards)
