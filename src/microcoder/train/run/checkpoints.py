@@ -17,7 +17,7 @@ from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.run.model_files import check_files
-from microcoder.train.run.progress import SamplingProgress
+from microcoder.train.run.progress import SamplingProgress, UpdateProgress
 from microcoder.train.runs import RunDirectory, steps_in
 
 if TYPE_CHECKING:
@@ -50,6 +50,9 @@ class Observer:
 
     def sampling(self, progress: SamplingProgress) -> None:
         """Called now and then while a batch of responses is sampled."""
+
+    def updating(self, progress: UpdateProgress) -> None:
+        """Called now and then while the weights are updated."""
 
     def note(self, text: str) -> None:
         """Called with a message for the user."""

@@ -49,6 +49,7 @@ from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinki
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
+from microcoder.train.run.progress import PassCounter
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.responses import ProgressWatch, watch_generate
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
@@ -103,6 +104,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
+        self._passes = PassCounter(
+            batches.updates_per_step * batches.gradient_accumulation_steps,
+            inputs.observer.updating,
+        )
         self.tokenizer = tokenizer
         self.checkpoint: Checkpoint = inputs.policy.checkpoint
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
@@ -330,6 +335,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
                 reader.read(task.problem.id, prompt, group, max_response_tokens=max_response_tokens)
             )
         return rollouts_P_G
+
+    # --- updates
+
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        """Return the loss of a pass, and show which of the step's passes it is."""
+        self._passes.begin_pass()
+        return super().compute_policy_loss(model, inputs)
 
     # --- sampling outside of training: held-out problems, and the probe
 
