@@ -167,7 +167,7 @@ class LineDisplay:
 
 
 class Bar:
-    """A bar in a terminal, drawn over the one before: a share that is done, and words beside it."""
+    """A bar in a terminal with words next to it, drawn again and again in the same place."""
 
     def __init__(self) -> None:
         """Begin with nothing drawn."""
@@ -350,7 +350,7 @@ class StepDisplay(LineDisplay, Observer):
             self._is_muted = True
 
     def _describe(self, step: _Step) -> str:
-        """Return a step's progress as text: units, time, kinds, and the batch at hand."""
+        """Return a step's progress as text: units, time, kinds, and the current batch."""
         seconds = time.monotonic() - step.started
         # Of what this command has done: the rate of earlier ones is unknown.
         num_done = step.done - step.first

@@ -262,12 +262,12 @@ def select(
 
 
 def _value_of(difficulty: Difficulty, settings: SelectionSettings) -> float | None:
-    """Return the value that problems are selected by, higher for harder ones; None if unknown."""
+    """Return the value by which problems are selected, higher for harder ones; None if unknown."""
     if settings.by == "predicted":
         return difficulty.predicted
     return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
 
 
 def _digest(name: str) -> str:
-    """Return what orders problems of one difficulty: it depends on nothing but an id."""
+    """Return the rank of a problem among those of one difficulty; it depends only on the id."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -84,9 +84,9 @@ def is_archive(path: str) -> bool:
 
 
 def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
-    """Unpack an archive into a folder unless that is there.
+    """Unpack an archive into a folder, unless the folder exists.
 
-    It is unpacked in `aside` and then renamed, so that `folder` is never there unless complete.
+    It is unpacked in `aside` and then renamed, so that `folder` never exists incomplete.
 
     Raises:
         DataError: the archive cannot be unpacked.
@@ -275,7 +275,8 @@ def list_parts(
 ) -> Iterator[FilePart]:
     """Yield the parts of a file, each of at most `max_rows` rows.
 
-    The row that reaches `max_bytes` ends a part early. Damage in a file counts as one more row.
+    A part ends early with the row that reaches `max_bytes`. Damage in a file counts as one more
+    row.
     """
     if file.endswith(".parquet"):
         yield from _list_parquet(root, file, max_rows, max_bytes)
@@ -322,7 +323,7 @@ def _list_parquet(
 
 
 def _measure_rows(root: Path, file: str) -> Iterator[tuple[int, int, int]]:
-    """Yield of each row how many lines are before it, its offset, and its size."""
+    """Yield for each row the number of lines before it, its offset, and its size."""
     whole = FilePart(file, 0, 0)
     if file.endswith(LISTS):
         for row in _read_list(root, whole):
@@ -333,7 +334,7 @@ def _measure_rows(root: Path, file: str) -> Iterator[tuple[int, int, int]]:
 
 
 def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
-    """Yield the rows of a part; one that cannot be read has a `fault` in place of values."""
+    """Yield the rows of a part; a row that cannot be read has a `fault` in place of values."""
     if part.file.endswith(".parquet"):
         rows = _read_parquet(root, part)
     elif part.file.endswith(LISTS):
@@ -431,7 +432,7 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _check(place: str, values: object, line: bytes) -> RawRow:
-    """Return a row of these values, or with a fault if they are no object."""
+    """Return a row with these values; with a fault if they are not an object."""
     if isinstance(values, dict):
         return RawRow(place, values, line)
     detail = f"{type(values).__name__}: {shorten(values, 40)}"
@@ -467,10 +468,7 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _find_groups(metadata: FileMetaData, part: FilePart) -> tuple[int, list[int]]:
-    """Return the indices of the row groups that hold a part.
-
-    Before them: how many rows of the first group come before the part.
-    """
+    """Return how many rows of the first row group come before a part, and the part's row groups."""
     groups: list[int] = []
     skip = 0
     start = 0

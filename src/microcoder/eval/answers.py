@@ -91,7 +91,7 @@ class _AnswerRow:
 def read_samples(
     config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL
 ) -> tuple[list[Sample], int]:
-    """Return a file's answers to the questions, and how many it has to others.
+    """Return a file's answers to the questions, and the number of its answers to other problems.
 
     Args:
         config: with the file's path.
@@ -262,7 +262,7 @@ def _is_chat(value: object) -> bool:
 def _make_sample(
     text: str, row: _AnswerRow, question: Question, index: int, extract: Extractor
 ) -> Sample:
-    """Return one answer of a row as the problem's sample of that index."""
+    """Return one answer of a row as a sample of the problem."""
     problem = question.problem
     # What an answer is, its text and the problem say, not the key that it stands under.
     if row.is_code:

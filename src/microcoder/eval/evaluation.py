@@ -385,12 +385,12 @@ class Evaluation:
 
 
 def _name_environment(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a judge's environment verdicts hang on, by the words of the message."""
+    """Return the parts of a judge's environment that verdicts depend on, as messages name them."""
     return {"programs on Python": record["python"], "packages": record["packages"]["pins"]}
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
-    """Return the seed of a sample, whatever is sampled before it."""
+    """Return the seed of a sample; it does not depend on which samples came before."""
     # By name and not by position: a selection of the problems samples the same responses.
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
     # 31 bits, which fit a signed integer.

@@ -92,7 +92,7 @@ class Sample(Record):
         )
 
     def as_row(self) -> Row:
-        """Return the line of samples.jsonl; one without a known prompt has no such key."""
+        """Return the line of samples.jsonl; without a known prompt there is no key for it."""
         return self.model_dump(exclude={"prompt"} if self.prompt is None else None)
 
 
@@ -191,7 +191,10 @@ class EvaluationFolder(WorkFolder):
         return latest
 
     def judged(self) -> set[Key]:
-        """Return the samples with a final verdict; those with a sandbox error are judged again."""
+        """Return the samples that have a final verdict.
+
+        A sandbox error is not final: such a sample is judged again.
+        """
         verdicts = self.read_verdicts().items()
         return {key for key, row in verdicts if row["verdict"] != Outcome.SANDBOX_FAULT}
 
@@ -340,7 +343,7 @@ def compare(
 ) -> Row:
     """Return the difference of accuracy and pass@k between two evaluations.
 
-    It is over the problems that both judged.
+    Only problems that both have judged count.
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
@@ -373,7 +376,7 @@ def compare(
 
 
 def render_results(results: Row) -> str:
-    """Return the results of an evaluation as plain text that is also Markdown."""
+    """Return the results of an evaluation as Markdown that reads well as plain text."""
     low = results["samples_per_problem"]["min"]
     high = results["samples_per_problem"]["max"]
     each = f"{low}" if low == high else f"{low} to {high}"
@@ -412,7 +415,7 @@ def render_results(results: Row) -> str:
 
 
 def render_comparison(results: Row) -> str:
-    """Return the results of a comparison as plain text that is also Markdown."""
+    """Return the results of a comparison as Markdown that reads well as plain text."""
     lines = [
         f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, "
         "paired; points of percent with 95 % intervals, * where the interval excludes zero"

@@ -59,9 +59,9 @@ def run_test(
 def check_correctness(
     sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True
 ) -> Result:
-    """Return what `run_test` returns.
+    """Return the same as `run_test`.
 
-    That needs no process or global timeout around it, as LiveCodeBench's does.
+    LiveCodeBench's own function needs a process and a timeout around it; this needs neither.
     """
     return run_test(sample, generation, debug, timeout)
 

@@ -50,7 +50,7 @@ def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dic
 def _take(text: str, problem: Problem) -> Program:
     """Return the program of a response.
 
-    It lacks its fences where the task's prompt and stop words hold them.
+    Its fences are missing where the task's prompt and stop words contain them.
     """
     # Plain code first: the harness cuts a response at its stop words, which may be fences.
     bare = find_bare_program(text, problem)

@@ -467,9 +467,9 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
 
 
 def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return the share of rollouts that each left unscored.
+    """Return the share of rollouts that were left unscored, by cause.
 
-    That is the sandbox, or a reward that returned None.
+    The cause is the sandbox, or a reward that returned None.
     """
     counted: Counter[str] = Counter()
     for sample in samples:
@@ -480,7 +480,7 @@ def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
-    """Return the share of accepted programs of which a test was run once more, by reason.
+    """Return the share of accepted programs of which a test was run again, by reason.
 
     The reasons are those of `types.Repeat`.
     """

@@ -43,7 +43,7 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole.
 
-    That is its name, kind, state, facts, notices, charts and tables.
+    It has name, kind, state, facts, notices, charts and tables.
     """
     about = source.about()
     return {
@@ -89,9 +89,9 @@ def send_index(collection: Collection, words: Words) -> bytes:
 
 
 def search_texts(collection: Collection, words: Words) -> Row:
-    """Return which rollouts hold a text.
+    """Return which rollouts contain a text.
 
-    They are `bits`, one per rollout in the order of the index of that `version`.
+    The answer has `bits`, one per rollout, in the order of the index of that `version`.
     """
     source = _find_run(collection, words)
     index = source.index()

@@ -187,7 +187,7 @@ def _as_column(texts: Sequence[str | None]) -> pa.Array:
 
 
 def _join_errors(row: Row) -> str:
-    """Return what a rollout's tests said and printed, as one text."""
+    """Return the messages and output of a rollout's tests as one text."""
     tests = row.get("tests") or ()
     return "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in tests)
 
@@ -376,9 +376,9 @@ class EvaluationSource(LineSource):
         return {**shown, **sample, "tests": tests, "facts": facts}
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
-        """Return why a problem of a file is not the one of this evaluation.
+        """Return why a file's problem is not the one of this evaluation.
 
-        It is found by the digest of what was asked.
+        Problems are compared by the digest of the question.
         """
         # The questions are read with the index.
         self.index()
@@ -399,7 +399,7 @@ class EvaluationSource(LineSource):
     def find_tests(self, problem_id: str) -> FoundTests:
         """Return the tests of a problem, or why they are not shown.
 
-        A file that changed since is named as such.
+        Tests of a file that has changed come with a note.
         """
         found = super().find_tests(problem_id)
         if not found.problem or not self._reads_own_file:

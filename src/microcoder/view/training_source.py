@@ -139,10 +139,7 @@ class TrainingSource(RunSource):
                 position += file.metadata.num_rows
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
-        """Return why a problem of a file is not the one of this run.
-
-        It is found by the prompt that the run recorded.
-        """
+        """Return why a file's problem is not the one of this run, judged by the recorded prompt."""
         index = self.index()
         positions = index.positions_of(problem_id)
         if not positions:
@@ -160,7 +157,7 @@ class TrainingSource(RunSource):
     def find_tests(self, problem_id: str) -> FoundTests:
         """Return the tests of a problem, or why they are not shown.
 
-        A file that changed since is named as such.
+        Tests of a file that has changed come with a note.
         """
         found = super().find_tests(problem_id)
         if found.problem and self._has_changed_files():
@@ -195,9 +192,9 @@ class TrainingSource(RunSource):
         return is_small([Path(str(name)) for name in names])
 
     def _find_frame(self) -> PromptFrame | None:
-        """Return what stands around the problem in every prompt.
+        """Return how much text stands around the problem in every prompt.
 
-        It is found in the first file of rollouts and in that of evaluations.
+        It is read off the first file of rollouts and that of evaluations.
         """
         if self._frame is None:
             prompts: set[str] = set()
@@ -229,7 +226,7 @@ class TrainingSource(RunSource):
         return RunInfo(state, facts=self._list_facts(), notices=notices, charts=charts)
 
     def _list_facts(self) -> list[tuple[str, str]]:
-        """Return what the manifest says of the run, as texts; empty ones are left out."""
+        """Return the facts of the run in its manifest, as texts; empty ones are left out."""
         manifest = self._manifest
         git = manifest.get("git") or {}
         commit = str(git.get("commit") or "")
@@ -349,7 +346,7 @@ def _read_texts(path: Path) -> Texts:
 
 
 def _join_errors(tests: pa.ListArray) -> pa.DictionaryArray:
-    """Return what each rollout's tests said and printed as one text, in Arrow."""
+    """Return the messages and output of each rollout's tests as one text, in Arrow."""
     # Offsets and values from the same beginning.
     tests = tests.slice(0)
     details = pc.list_flatten(tests)
@@ -382,7 +379,7 @@ def _with_facts(row: Row) -> Row:
 
 
 def draw_training(history: History) -> list[Row]:
-    """Return the charts of a run's metrics, those that have values: id, title, unit and series."""
+    """Return the charts of those metrics of a run that have values: id, title, unit and series."""
     charts: dict[str, Row] = {}
     for metric in shown_metrics(StepMetrics):
         _draw_metric(charts, metric, history.steps, history, "training")

@@ -65,7 +65,7 @@ class _Example(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A reading of some inputs, and the outputs that belong to these."""
+    """Inputs read as values, with the outputs that belong to them."""
 
     read: Read
     outputs: Sequence[str]
@@ -121,7 +121,7 @@ def _read_as_calls(examples: Sequence[_Example]) -> list[_Reading]:
 
 
 def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
-    """Return the readings of texts: first those that take each for several cases."""
+    """Return the readings of texts; those that split each text into several cases come first."""
     inputs = [example.input for example in examples]
     outputs = [example.output for example in examples]
     readings = []
@@ -202,7 +202,7 @@ def _examples_of(
 
 
 def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:
-    """Return the examples with as many arguments as most have: others were misread."""
+    """Return the examples with the usual number of arguments; the others were misread."""
     nums_arguments = [len(example.input) for example in examples]
     # An optional argument, or an example that was misread, is in the minority.
     usual = max(

@@ -47,7 +47,7 @@ class ProgramRun(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A run that is still to be done, and the key by which its outputs are found."""
+    """A run that is still to be done, and the key under which its outputs are stored."""
 
     key: str
     run: ProgramRun
@@ -120,7 +120,7 @@ def _run_all(
 
 
 def _next_batch(waiting: Sequence[_Waiting]) -> Sequence[_Waiting]:
-    """Return the first runs, of so many inputs as one process takes; one at least."""
+    """Return the first runs: as many as one process takes, and at least one."""
     num_inputs = 0
     for number, item in enumerate(waiting):
         num_inputs += len(item.run.inputs)
@@ -182,7 +182,7 @@ def _run_in_process(
 
 
 def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
-    """Return what `inside.py` reads; each program is named once."""
+    """Return the input of `inside.py` for some runs, with each program once."""
     numbers: dict[tuple[str, str], int] = {}
     programs = []
     described = []

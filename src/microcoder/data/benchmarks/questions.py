@@ -31,7 +31,7 @@ from microcoder.judge.core.types import Dialect, Problem
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One problem of a benchmark, with what its prompt and its report need."""
+    """A problem of a benchmark, with what its prompt and the report need."""
 
     problem: Problem
     """The problem as it is asked.
@@ -60,12 +60,12 @@ class Question:
 
     @property
     def statement_digest(self) -> str:
-        """Digest of the statement, by which the viewer knows the problem again."""
+        """Digest of the statement, by which the viewer recognises the problem."""
         return digest_statement(self.problem.statement)
 
     @property
     def difficulty(self) -> str:
-        """The problem's tier: `easy`, `medium`, `hard`, or what a problem file says; else empty."""
+        """The problem's tier: `easy`, `medium`, `hard`, or that of a problem file; else empty."""
         return self.problem.tier or ""
 
 
@@ -87,7 +87,7 @@ class Benchmark(Config):
     """System message as published; None if there is none."""
 
     def _name_kind(self, row: FileRow, error: DataError) -> DataError:
-        """Return an error of a row, or one that says of which other benchmark the row is."""
+        """Return the error of a row; if the row is of another benchmark, an error that says so."""
         if find_record(row.values) is not None:
             what = "a problem of ours"
             kind = "problems"
@@ -166,7 +166,7 @@ class Benchmark(Config):
         return True
 
     def _why_none(self) -> str:
-        """Say which rows the benchmark takes, and what to type, where it takes none of a file."""
+        """Say which rows the benchmark accepts, and what to type, for a file without such rows."""
         return "widen the dates"
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:

@@ -63,7 +63,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _words_of(sections: Sections) -> str:
-    """Return a statement without its constraints and examples, in which words mean nothing."""
+    """Return a statement without constraints and examples: words there say nothing about the
+    task."""
     texts = [sections.statement, sections.input, sections.output, sections.note]
     for title, text in sections.other:
         texts += [title, text]

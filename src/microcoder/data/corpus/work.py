@@ -54,7 +54,7 @@ _BYTES_AT_ONCE = 16 << 20
 class Resources:
     """Options and folders that all steps share.
 
-    Not part of a step's key, which has digests of what matters.
+    They are not part of a step's key; what matters of them is there as digests.
     """
 
     work: Path
@@ -108,7 +108,7 @@ def open_filter(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: applies the rules and the benchmarks' index to each row."""
+    """Return the step's work: apply the rules, and the benchmarks' index, to each row."""
     index = None
     if resources.benchmarks:
         index = build_index(read_benchmark_problems(resources.benchmarks))
@@ -194,7 +194,7 @@ def open_compare(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: rejects problems that behave like one of a benchmark."""
+    """Return the step's work: reject problems that behave like a benchmark problem."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
 
@@ -216,7 +216,8 @@ def open_same_task(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: rejects problems that a model calls one of a benchmark."""
+    """Return the step's work: reject problems that a model calls the same as a benchmark
+    problem."""
     endpoint = resources.open_endpoint(settings, opened)
     index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
 

@@ -30,9 +30,9 @@ _HIGH_BITS = np.uint64(32)
 def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     """Return one signature per text of words, shape (texts, permutations).
 
-    A text shorter than one run is one run. Two signatures agree in a share of places that estimates
-    the Jaccard similarity of the texts' sets of runs, with a standard error of at most
-    1 / (2 * sqrt(permutations)).
+    A text shorter than a run counts as one run. The share of places in which two signatures agree
+    estimates the Jaccard similarity of the texts' sets of runs. Its standard error is at most 1 /
+    (2 * sqrt(permutations)).
     """
     signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
@@ -101,8 +101,8 @@ def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.
 def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in at least one band.
 
-    In a bucket of more than `_LARGE_BUCKET` rows each is paired with the first and with its
-    neighbour only.
+    In a bucket of more than `_LARGE_BUCKET` rows, a row is paired only with the first and with its
+    neighbour.
     """
     pairs: set[tuple[int, int]] = set()
     for keys in band_keys(signatures).T:

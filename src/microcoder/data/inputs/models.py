@@ -59,7 +59,7 @@ class Shape:
         return self.kind != "other"
 
     def fits(self, value: object) -> bool:
-        """Whether a value is of this kind, in its range, with its letters and facts.
+        """Whether a value has this kind, range, letters and facts.
 
         An integer may stand where floats do.
         """
@@ -166,7 +166,8 @@ def _letters_of(
     *,
     is_open: bool,
 ) -> frozenset[str]:
-    """Return the letters of all texts; with `is_open` also the alphabets that these belong to."""
+    """Return the letters of all texts; with `is_open`, whole alphabets of which any letter
+    occurs."""
     letters: frozenset[str] = frozenset().union(*texts)
     if is_open:
         for alphabet in _ALPHABETS:
@@ -233,7 +234,7 @@ Numbers = Mapping[str, Sequence[float]]
 
 
 class Relation(NamedTuple):
-    """`left operator right + add`: what two positions of each input have in common.
+    """A relation of two positions that holds in each input: `left operator right + add`.
 
     A position is a number (`1`), a length (`0#`), or all numbers in a list (`0[]`).
     """
@@ -268,7 +269,7 @@ class InputModel:
         return bool(self.shapes) and all(shape.is_known for shape in self.shapes)
 
     def fits(self, values: Values) -> bool:
-        """Whether an input has all that the known ones have in common."""
+        """Whether an input has everything that the known inputs have in common."""
         for shape, value in zip(
             self.shapes,
             values,
@@ -357,7 +358,8 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
 
 
 def _common_positions(numbers: Sequence[Numbers]) -> list[str]:
-    """Return the positions that all inputs have: of two kinds of value only one has a number."""
+    """Return the positions that all inputs have; of values of two kinds only one kind has
+    numbers."""
     common = []
     for position in numbers[0]:
         if all(position in by_position for by_position in numbers):

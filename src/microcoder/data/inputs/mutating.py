@@ -185,7 +185,8 @@ def _step(values: Items, source: Random) -> None:
 def _extreme(values: Items, source: Random) -> None:
     """Replace a random number by an extreme one.
 
-    That is another number or its negative, its own double, zero, one, or one up to a power of ten.
+    Extreme are another number or its negative, twice the number, zero, one, and numbers up to a
+    power of ten.
     """
     paths = _paths_of(values, (int, float), 3)
     if not paths:
@@ -206,7 +207,8 @@ def _place_constant(
 ) -> None:
     """Place a constant in a random value of its type.
 
-    A number is replaced by it or by one beside it; a text is replaced by it, or has it written in.
+    A number is replaced by the constant or by a neighbour of it. A text is replaced by it, or has
+    it written in.
     """
     wanted = (int, float) if isinstance(constant, int) else (str,)
     paths = _paths_of(values, wanted, 3)
@@ -313,10 +315,7 @@ def vary(
     num: int,
     seed: str,
 ) -> list[Values]:
-    """Return up to `num` inputs that have all that the known ones have in common.
-
-    None of them is one of the known inputs.
-    """
+    """Return up to `num` new inputs that have everything that the known inputs have in common."""
     if not known or num == 0:
         return []
     model = learn(known)

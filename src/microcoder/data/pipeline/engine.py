@@ -117,7 +117,7 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
 
 
 def _find_missing(parts: Sequence[Part]) -> list[int]:
-    """Return the indices of the parts that are not there."""
+    """Return the indices of the parts whose files are missing."""
     return [index for index, part in enumerate(parts) if not part.is_there]
 
 
@@ -128,7 +128,7 @@ def _run_step(
     parts: Sequence[Part],
     runner: Runner,
 ) -> Iterator[int]:
-    """Write the missing parts of a step, and yield the index of each when it is there.
+    """Write the missing parts of a step, and yield the index of each as soon as it is written.
 
     Args:
         before: the parts of the step before; none for the first step, which reads `place`.
@@ -159,8 +159,7 @@ def _decide(
 ) -> Iterator[int]:
     """Let a barrier decide from all looks, then write the missing parts and yield their indices.
 
-    In memory are the rows of one shard and, for one of them at a time, the other rows that it
-    needs.
+    In memory are the rows of one shard, and the other rows that the row at work needs.
     """
     barrier: Barrier = step.opens(step.settings)
     barrier.decide(looks)
@@ -178,7 +177,7 @@ def _decide(
 
 
 def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled[Candidate]:
-    """Return the rows of these ids, by id, on disk."""
+    """Return the rows with these ids, stored on disk by id."""
     rows = Spilled[Candidate]()
     for part in parts:
         kept = KeptRows(part.path)

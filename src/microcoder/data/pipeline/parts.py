@@ -45,7 +45,8 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there and complete; a crash of the machine may truncate it."""
+        """Whether the part's file exists and is complete; a crash of the machine may truncate
+        it."""
         try:
             with open(self.path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)

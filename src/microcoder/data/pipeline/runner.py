@@ -112,7 +112,7 @@ def _start_worker() -> None:
 
 
 def _take(named_step: tuple[str, Step], shard_input: object, path: Path) -> Looks:
-    """Run a step on one shard, in a worker process that keeps the step open for the next."""
+    """Run a step on one shard, in a worker process that keeps the step open for further shards."""
     name, step = named_step
     if name not in _OPENED:
         # The step before is done: what it opened, such as an index in memory, is let go.
@@ -126,7 +126,7 @@ def _take(named_step: tuple[str, Step], shard_input: object, path: Path) -> Look
 
 
 def _open(step: Step, opened: ExitStack) -> Take:
-    """Open a step in this process and return what takes its shards.
+    """Open a step in this process and return the function that takes its shards.
 
     Args:
         opened: closes what the step opens.
@@ -169,7 +169,7 @@ def run_on_nodes(
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard as a Ray task.
 
-    A task is retried on another node if its node is lost.
+    If a node is lost, its tasks are run again on another node.
 
     Args:
         workers: parallel tasks per node; None: one per core.
@@ -240,7 +240,8 @@ def _start_ray() -> None:
 def _cores_of_a_task(step: Step, workers: int | None) -> int:
     """Return how many cores a task of a step asks Ray for.
 
-    A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
+    A step that runs alone is given a whole node; if nodes differ, as many cores as the smallest
+    has.
     """
     from microcoder.judge.fleet.ray import find_nodes
 

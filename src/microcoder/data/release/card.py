@@ -97,7 +97,7 @@ def _write_readable(value: object) -> str:
 def find_licence(licences: Collection[str]) -> str:
     """Return the Hub's name for the licence of all problems.
 
-    `other` for several, `unknown` if none is stated.
+    It is `other` if they have several, `unknown` if none is stated.
     """
     if set(licences) <= {UNKNOWN}:
         return "unknown"

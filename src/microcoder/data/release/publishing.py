@@ -70,9 +70,9 @@ def _describe_file(path: Path) -> dict[str, str]:
 
 
 def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
-    """Copy a finished corpus as it may be published.
+    """Copy the parts of a finished corpus that may be published.
 
-    That is without problems that have no licence, and without the contents of rejected rows.
+    Problems without a licence are left out, and so are the contents of rejected rows.
 
     Returns:
         How many problems were copied, and how many were left out since they have no licence.
@@ -123,7 +123,8 @@ def _without_type(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy_card(corpus: Path, target: Path, *, licence: str, num_left_out: int) -> None:
-    """Copy a corpus's card with the licence of what is published, and a line on what is not."""
+    """Copy a corpus's card, with the licence of the published part and a line on what is left
+    out."""
     text = (corpus / CARD).read_text(encoding="utf-8")
     text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)
     line = (

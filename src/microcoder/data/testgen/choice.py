@@ -36,7 +36,7 @@ _CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 
 @dataclass(frozen=True, slots=True)
 class _Trials:
-    """What came of trying tests on wrong submissions."""
+    """The results of trying tests on wrong submissions."""
 
     catches: Mapping[int, int]
     """By test, how many submissions that pass the given tests fail it first."""
@@ -53,7 +53,7 @@ def add_chosen(
     *,
     is_tried: bool,
 ) -> Candidate:
-    """Return a candidate with the tests that catch most wrong submissions.
+    """Return a candidate with those made tests that catch most wrong submissions.
 
     Args:
         answering: what found the tests' answers.
@@ -140,7 +140,7 @@ def choose_tests(
 ) -> list[int]:
     """Return the indices of the tests to keep.
 
-    Some large ones, those that fail wrong programs, then a mix.
+    They are some large tests, the tests that wrong programs fail, and a mix of the rest.
 
     Args:
         tests: made tests.
@@ -173,7 +173,7 @@ def _rank_catching(
     tests: Sequence[MadeTest],
     catches: Mapping[int, int],
 ) -> list[int]:
-    """Return the tests that catch a program, those that catch most per second first."""
+    """Return the tests that catch any program; those that catch most per second come first."""
     ranks = []
     for number, num_caught in catches.items():
         if num_caught > 0:

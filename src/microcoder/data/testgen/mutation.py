@@ -39,7 +39,7 @@ _ALL_DIFFER = re.compile(
 
 
 def digest_input(text: str) -> str:
-    """Return a short digest of an input, by which `Origin.parent` names it."""
+    """Return a short digest of an input, which `Origin.parent` uses as its name."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -69,9 +69,9 @@ def infer_schema(
 ) -> InputSchema | str:
     """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
 
-    Where validators decide, a list may repeat an item: most refuse that where it is forbidden. Of
-    lists inside lists, such as the two ends of an edge, they check less than statements say (240
-    packages with validators), so that these must still differ.
+    Where validators decide, a list may repeat an item: most validators refuse that if it is
+    forbidden. Lists inside lists, such as the two ends of an edge, must still differ. There
+    validators check less than statements say (240 packages with validators).
     """
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES]
     tests = tests[:_MOST_KNOWN]
@@ -137,7 +137,7 @@ def _have_same_lines(
     known: Sequence[KnownInput],
     texts: Sequence[str],
 ) -> bool:
-    """Whether inputs were written as they were read, but for the space between tokens."""
+    """Whether inputs were written as they were read, apart from spaces between tokens."""
     pairs = zip(known, texts, strict=True)
     return all(_count_tokens(item.text) == _count_tokens(text) for item, text in pairs)
 
@@ -200,10 +200,7 @@ def _probe(schema: InputSchema, place: int) -> list[_Probe]:
 
 
 def _exaggerate(value: object) -> list[Any]:
-    """Return absurd values in place of a number, a text, or the last item of a list of these.
-
-    None for others.
-    """
+    """Return absurd values for the place of a number, a text, or a list's last item; else none."""
     # A bool has two values only, and an empty value has nothing to enlarge.
     if isinstance(value, bool) or not value:
         return []
@@ -238,9 +235,9 @@ def mutate_known(
 ) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once.
 
-    `dropped` counts failed attempts. Each input has what known inputs have in common: a validator
-    often checks less than the statement says. Where that speaks of distinct items, no list has
-    equal ones that had none.
+    `dropped` counts failed attempts. Each input has what the known inputs have in common, since a
+    validator often checks less than the statement says. If the statement speaks of distinct items,
+    a list gets equal items only where known ones have them.
     """
     must_differ = _ALL_DIFFER.search(candidate.statement) is not None
     seen = {known.text.strip() for known in schema.known}

@@ -35,9 +35,9 @@ def generate(
     settings: GenerateSettings,
     endpoint: Endpoint | None = None,
 ) -> Candidate | Rejection:
-    """Return a candidate with more tests where it has few.
+    """Return a candidate with more tests if it has few.
 
-    A rejection where it has none and none could be made.
+    Return a rejection if it has none and none could be made.
 
     Args:
         candidate: from the filter stage.
@@ -95,7 +95,7 @@ def _has_enough(candidate: Candidate, settings: GenerateSettings) -> bool:
 
 
 def _lacks_large(candidate: Candidate) -> bool:
-    """Whether a package can make large tests, slow submissions ask for them, and there are none."""
+    """Whether large tests are missing that a package can make, and that slow submissions need."""
     if not candidate.kit.recipes or not knows_slow(candidate):
         return False
     return all(len(test.input) <= _LARGE_ENOUGH_BYTES for test in candidate.tests)
@@ -161,7 +161,7 @@ class _InputSearch:
     def find(self) -> list[MadeInput]:
         """Return the inputs.
 
-        Uncertified ones are included if the settings allow it and there are two references.
+        Uncertified inputs are included if the settings allow it and there are two references.
         """
         # Without a validator, what a mutation made may be no input at all.
         validators = self._find_validators()

@@ -50,7 +50,7 @@ def derive_limits(
 ) -> None:
     """Set the limits of each plan.
 
-    Programs close to a boundary between two limits are timed again before.
+    Programs whose time is close to a boundary between two limits are timed again first.
 
     Args:
         run: runs the programs.

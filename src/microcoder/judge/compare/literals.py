@@ -331,7 +331,10 @@ def _same_dict(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
 
 
 def _same_set(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
-    """Whether two sets are the same: what they do not share must agree, as numbers do."""
+    """Whether two sets are equal, as far as numbers agree.
+
+    Members that only one of them has must agree with members of the other.
+    """
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
     # Sorted: pairing is greedy, and the order of a Python set differs from process to process.

@@ -133,9 +133,9 @@ def find_token_ends(text: str) -> Iterator[re.Match[str]]:
 
 
 def is_before_answer(text: str) -> bool:
-    """Whether nothing but special tokens and roles stands in a text.
+    """Whether a text has nothing but special tokens and names of roles.
 
-    A token behind it opens the answer.
+    A token that follows such a text opens the answer.
     """
     if len(text) >= _MOST_BEFORE_ANSWER:
         return False
@@ -150,7 +150,7 @@ def strip_tokens(code: str) -> str:
 def find_turn_ends(text: str) -> Iterator[int]:
     """Yield the offsets of lines that may begin a made-up turn.
 
-    Those that a line before introduces are left out.
+    Lines that the line before announces are left out.
     """
     for turn in _TURNS.finditer(text):
         above = text[max(0, turn.start() - _MOST_ABOVE_TURN) : turn.start()]

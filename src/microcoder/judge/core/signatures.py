@@ -49,9 +49,10 @@ def find_call(problem: Problem) -> Call | None:
 
 
 def judged_by(problem: Problem) -> dict[str, Any]:
-    """Return all fields of a problem that decide verdicts, with the call of its starter code.
+    """Return all fields of a problem that decide verdicts, with the call that its starter code
+    implies.
 
-    Everything that compares problems, or passes one on to be judged, uses this, so that no field is
+    Code that compares problems, or passes a problem on to be judged, uses this, so that no field is
     forgotten.
     """
     fields = {
@@ -120,7 +121,8 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
 
 
 def _find_closing_bracket(source: str, start: int) -> int:
-    """Return the offset of the bracket that closes the one at `start`, else of the text's end."""
+    """Return the offset of the bracket that closes the bracket at `start`, else of the text's
+    end."""
     depth = 0
     for offset in range(start, len(source)):
         if source[offset] in _OPEN:
@@ -202,7 +204,7 @@ def _kind_of(annotation: ast.expr | None) -> str:
 
 
 def defines_node(source: str) -> bool:
-    """Whether starter code describes a `Node` of its own, also in a comment."""
+    """Whether starter code describes a class `Node` of its own, if only in a comment."""
     return _NODE_CLASS.search(source) is not None
 
 

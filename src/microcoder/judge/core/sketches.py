@@ -86,7 +86,8 @@ def _filled_lines(text: str) -> list[str]:
 
 
 def cannot_be_program(code: str, language: str, *, is_compiled: bool) -> bool:
-    """Whether a block is surely none: shell lines, a session, a diff, JSON, values, words.
+    """Whether a block is certainly no program: shell lines, a session, a diff, JSON, values or
+    words.
 
     Args:
         code: the block's code.

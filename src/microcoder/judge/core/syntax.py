@@ -107,7 +107,7 @@ class LongInteger(int):
 
 
 class _KeepsLongIntegers(ast.NodeTransformer):
-    """Makes long integers of a tree ones that can be written as source again."""
+    """Replaces long integers of a tree by forms that can be written as source again."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if type(node.value) is int and is_long(node.value):

@@ -39,7 +39,7 @@ class Queue:
         return self._num_waiting + len(self.suspects)
 
     def add(self, item: Work) -> None:
-        """Queue a program; one whose backend was lost goes before all others."""
+        """Queue a program; a program whose backend was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
             return
@@ -99,7 +99,7 @@ class Backend(ABC):
     def most(self) -> int:
         """How many programs the backend may hold.
 
-        These are running ones, and spares for when those pause (`slots`) or end.
+        These are the running ones, and spares to begin when a running one pauses (`slots`) or ends.
         """
         return most_workers(self.workers)
 
@@ -301,7 +301,7 @@ class Fleet(ABC, Generic[BackendT]):
         answer: Callable[[Work], None],
         *backends: BackendT,
     ) -> None:
-        """Call `answer` for each program that waits, or that these backends have.
+        """Call `answer` for each program that waits, and for those that these backends have.
 
         Nobody will judge them.
         """

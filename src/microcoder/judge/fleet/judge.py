@@ -46,9 +46,9 @@ OnVerdict = Callable[[int, Verdict], None]
 
 
 class BatchJudge(Protocol):
-    """Programs and problems in, verdicts out.
+    """Judges a batch: programs and problems in, verdicts out.
 
-    A machine's error is a verdict (`sandbox_fault`) that is not scored.
+    An error of the machine is a verdict too (`sandbox_fault`), which is not scored.
     """
 
     def judge(
@@ -210,7 +210,7 @@ class BaseJudge(ABC):
 
     @abstractmethod
     def _put(self, items: Sequence[Work]) -> None:
-        """Begin work whose verdict is neither cached nor on its way."""
+        """Begin work whose verdict is not cached and not being computed."""
 
     @abstractmethod
     def _withdraw(self, work: Work) -> None:

@@ -497,7 +497,7 @@ class Processes(Fleet[_Process]):
         self._answer(lambda item: item.finish(item.fault(why)))
 
     def _start_another(self) -> bool:
-        """Start a process if those that start have too few workers.
+        """Start a process if the processes that are starting have too few workers.
 
         Returns:
             Whether any starts or runs.

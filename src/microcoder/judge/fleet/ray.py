@@ -63,8 +63,8 @@ _PATIENCE = {
 def allow_slow_start(environment: MutableMapping[str, str]) -> None:
     """Let a Ray that is started with this environment take minutes to start.
 
-    Variables that are set already are kept. Call it before `ray.init`, and only if that starts a
-    Ray: it would wait as long for a cluster that does not answer.
+    Variables that are set already are kept. Call it before `ray.init`, and only where that starts a
+    Ray: with a cluster that does not answer it would wait equally long.
     """
     for name, value in _PATIENCE.items():
         environment.setdefault(name, value)
@@ -139,9 +139,9 @@ class NodeJudge:
 
     @ray.method(concurrency_group="collect")
     def collect(self) -> list[tuple[int, Answer]]:
-        """Wait for at least one answer, and return all that are there.
+        """Wait until there are answers, and return them all, each with its program's number.
 
-        Each comes with its program's number. An error of Ray by which programs were lost is raised.
+        An error of Ray by which programs were lost is raised.
         """
         landed: list[tuple[int, Answer]] = []
         while not (landed and self._landed.empty()):

@@ -110,9 +110,9 @@ class LanguageVersion(Record):
 
 
 class PrecompiledHeaders(Record):
-    """Headers that a compiler takes in precompiled form.
+    """Headers that a compiler can read precompiled.
 
-    It does if a program includes one of them before all else.
+    It does so for a program that includes one of them before all else.
     """
 
     compiler: str

@@ -136,7 +136,7 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
 
 
 def _resample(values: tuple[float, ...]) -> tuple[float, float]:
-    """Return the quantiles of the means of resamples, without numpy."""
+    """Return the bounds of a bootstrap interval for a mean, computed without numpy."""
     num = len(values)
     # A fixed seed, as with numpy: an interval must not change from look to look.
     draw = random.Random(0).choices
@@ -166,11 +166,11 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
 def ends_without_spread(
     value: float, num_draws: int, lowest: float, highest: float
 ) -> tuple[float, float]:
-    """Return the ends of a 95 % interval of a mean whose draws all have one value.
+    """Return the ends of a 95 % interval of a mean, for draws that all have the same value.
 
-    Some share of the draws could be otherwise and still, with probability 2.5 %, never be seen.
-    The largest such share is put at each bound. For an accuracy of 0 or 1 this is the exact
-    binomial interval.
+    The interval allows for draws that are otherwise but were not seen: the largest share of them
+    that stays unseen with probability 2.5 % is put at each bound. For an accuracy of 0 or 1 this is
+    the exact binomial interval.
 
     Args:
         value: the value of all draws.

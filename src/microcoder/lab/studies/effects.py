@@ -55,9 +55,9 @@ Drawn = Literal["starts", "seeds", "units"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference with its 95 % interval.
+    """A mean difference with its 95 % interval; the ends are infinite where they are unknown.
 
-    The ends are infinite where they are unknown, as they are from one start.
+    They are unknown with a single start.
     """
 
     value: float
@@ -88,9 +88,9 @@ class Effect:
 
     @property
     def too_few(self) -> str:
-        """Why this effect decides nothing: `3 starts, at least 8 are needed`.
+        """Why this effect decides nothing, such as `3 starts, at least 8 are needed`.
 
-        It is empty if there are enough draws.
+        Empty if there are enough draws.
         """
         if self.num_draws >= MIN_DRAWS:
             return ""
@@ -214,7 +214,8 @@ def estimate_starts(
 
 
 def _degrees_of_freedom(num_draws: int) -> float:
-    """Return those of Student's interval; infinite where a single draw has no interval."""
+    """Return the degrees of freedom of Student's interval; infinite if one draw gives no
+    interval."""
     return float(num_draws - 1) if num_draws > 1 else math.inf
 
 
@@ -255,7 +256,7 @@ def estimate_units(
 
 
 def _hardly_differ(values: Sequence[float], span: float) -> bool:
-    """Whether values are differences of single yes-or-no draws, few of which differ."""
+    """Whether values are differences of single yes-or-no draws, of which only a few differ."""
     num_different = 0
     for value in values:
         if value not in (-span, 0.0, span):
@@ -267,7 +268,7 @@ def _hardly_differ(values: Sequence[float], span: float) -> bool:
 
 
 def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float]:
-    """Return the ends of Bonett and Price's interval: one more pair in each direction."""
+    """Return the ends of Bonett and Price's interval, which adds a pair in each direction."""
     padded = [value / span for value in values]
     padded += [1.0, -1.0]
     centre = fmean(padded)

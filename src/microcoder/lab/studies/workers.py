@@ -112,7 +112,7 @@ def do_work(
 
 
 def _begin(logs: Path, jobs: int) -> None:
-    """Set up a process of the pool, before it loads anything."""
+    """Prepare a process of the pool before it loads anything."""
     if jobs > 1:
         # Each process has a core: more threads would only wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", "1")

@@ -87,7 +87,7 @@ def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
 
 
 def _check_judge(text: str, name: str, where: str) -> None:
-    """Raise ConfigError unless a judge of ours has that name, and takes what follows its `=`."""
+    """Raise ConfigError unless there is such a judge of ours, and it takes what follows its `=`."""
     if name not in judges.JUDGES:
         hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or "
         hint += "FILE.py:FUNCTION"

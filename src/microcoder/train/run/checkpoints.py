@@ -207,7 +207,7 @@ def check_model_folder(path: Path) -> None:
 
 
 def _has_any(folder: Path, patterns: Iterable[str]) -> bool:
-    """Return whether a folder has a file of one of some patterns."""
+    """Return whether a folder has a file that matches any of some patterns."""
     return any(any(folder.glob(pattern)) for pattern in patterns)
 
 
@@ -234,7 +234,7 @@ def publish_checkpoint(
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
     """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint.
 
-    Of a verl run there is only the wall time, the sum of its steps'.
+    A verl run has only the wall time, which is the sum of its steps'.
     """
     path = run.checkpoint(step) / STATE_FILE
     if path.exists():

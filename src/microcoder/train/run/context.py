@@ -71,7 +71,7 @@ def read_context(config: Mapping[str, Any]) -> Context | None:
 
 
 def _extend(tokens: int, key: str, values: Mapping[str, Any]) -> Context:
-    """Return a context with what rope scaling adds to it."""
+    """Return a context with the positions that rope scaling adds."""
     scaling = values.get("rope_scaling") or values.get("rope_parameters")
     if not isinstance(scaling, Mapping):
         return Context(tokens, f"{key} of config.json")

@@ -86,7 +86,7 @@ def summarise_look(scored_P_G: Sequence[Sequence[ScoredRollout]]) -> Look:
 
 
 def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
-    """Return what was seen and what it means for a run, a line each."""
+    """Return lines on what the model did and what that means for a run."""
     lines = [
         f"look: {look.num_problems} problems, {look.num_responses} responses by the untrained "
         f"model: {look.num_right} right, {look.num_truncated} cut off at {max_response_tokens} "

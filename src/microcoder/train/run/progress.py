@@ -36,9 +36,8 @@ class SamplingProgress:
 
     @property
     def most_seconds_left(self) -> float | None:
-        """Time until the batch has ended, if one of its responses reaches the limit.
-
-        None if not known yet.
+        """Time until the batch has ended if one response goes on to the limit; None if not known
+        yet.
         """
         if self.ended == self.total:
             return 0.0

@@ -127,9 +127,9 @@ def _draw_numbers(seed: int, sampling: Sampling) -> torch.Tensor | None:
 def _sample_batch(
     model: GenerativeModel, batch: Sequence[_Response], sampling: Sampling, report: Report
 ) -> None:
-    """Add tokens to each response of a batch, until it pays to go on with another batch.
+    """Add tokens to each response of a batch, until a new batch is cheaper.
 
-    That is when all have ended, or so many that the others are better read again without them.
+    That is when all have ended, or so many that it pays to read the others again without them.
     """
     device = model.device
     # A response that goes on is read again, behind its prompt.
@@ -185,7 +185,7 @@ class _OwnDraws(LogitsProcessor):
         self._draws = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
 
     def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
-        """Return scores in which one token of each row is possible."""
+        """Return scores that leave exactly one possible token in each row."""
         exact: Any = scores.float()
         warped: Any = self._warpers(input_ids, exact)
         # A sum over a large vocabulary needs the precision.
@@ -230,9 +230,9 @@ class _BatchWatch(StoppingCriteria):
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **_: object
     ) -> torch.BoolTensor:
-        """Return whether each row has ended.
+        """Return for each row whether it has ended.
 
-        All have where the batch goes on without the ended ones.
+        To end the batch early, all rows are said to have ended.
         """
         steps = input_ids.shape[1] - self._width
         self._ended |= torch.isin(input_ids[:, -1], self._ends) | (steps >= self._left)
@@ -312,9 +312,9 @@ class ProgressWatch(StoppingCriteria):
 def watch_generate(
     model: torch.nn.Module, build_watch: Callable[[torch.Tensor], StoppingCriteria]
 ) -> Iterator[None]:
-    """Within the body, give each call of a model's `generate` a watch.
+    """Within the body, pass a watch (a stopping criterion) to each call of a model's `generate`.
 
-    TRL passes none. `build_watch` builds it for the ids of the call's prompts.
+    TRL passes none. `build_watch` builds it from the token ids of the call's prompts.
     """
     inherited: Any = model.generate
 

@@ -56,7 +56,7 @@ OF_TRANSFORMERS = "generation_kwargs"
 
 
 def find_changes(trainer: type) -> list[str]:
-    """Return what a trainer class has otherwise than TRL 1.16, a sentence each."""
+    """Return how a trainer class differs from TRL 1.16, a sentence for each difference."""
     changes: list[str] = []
     for name, expected in PRIVATE_METHODS.items():
         method = getattr(trainer, name, None)
@@ -73,7 +73,7 @@ def find_changes(trainer: type) -> list[str]:
 
 
 def require_known(changes: list[str]) -> None:
-    """Raise TrainingError if there are changes: what, and which TRL to install."""
+    """Raise TrainingError if there are changes: what they are, and which TRL to install."""
     if changes:
         raise TrainingError(
             f"TRL {version('trl')} is not the TRL that this engine knows: {'; '.join(changes)}; "
@@ -118,7 +118,7 @@ class AdaptedTrainer(GRPOTrainer):
 
     @property
     def reported(self) -> dict[str, list[float]]:
-        """Figures of the update at hand, by TRL's names, one of each pass."""
+        """TRL's figures of the current update, by TRL's names; each list has a value per pass."""
         return self._metrics["train"]
 
     @property

@@ -28,7 +28,7 @@ class SampledGroup:
 def join_generated(groups: Sequence[SampledGroup]) -> Generated:
     """Return TRL's eight values of a round that was sampled before.
 
-    They are as without tools and images: we use neither.
+    We use neither tools nor images, so their values are empty.
     """
     rows = chain.from_iterable(group.generated for group in groups)
     prompt_ids, completion_ids, completions, logprobs = (

@@ -210,7 +210,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def _choose_problems(self, number: int) -> Sequence[str]:
         """Return the `number` problems that this process samples in the step.
 
-        They are its part of those of all processes.
+        They are its part of the problems of all processes.
         """
         chosen: list[Any] = [None]
         # The main process has written the steps before.
@@ -250,7 +250,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return [SampledGroup(*group) for group in zip(*columns, strict=True)]
 
     def generate(self, prompts: list[Any]) -> Generated:
-        """Return what filtering has sampled already, or sample as TRL does."""
+        """Return the responses that filtering has sampled already, or sample as TRL does."""
         if self._ready is not None:
             return join_generated(self._ready)
         with self.clock.phase("generate"):

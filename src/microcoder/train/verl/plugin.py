@@ -24,10 +24,10 @@ def _own(name: str) -> ModuleType:
 
 
 def _forget_trl(module: ModuleType) -> None:
-    """Tell verl that there is no TRL, where TRL lacks the class that verl patches.
+    """Tell verl that TRL is not installed, where TRL lacks the class that verl patches.
 
-    verl patches a class for critics wherever TRL is installed; TRL has dropped it. It is looked
-    for without an import.
+    verl patches a class for critics wherever TRL is installed, but TRL has dropped it. The class is
+    looked for without importing TRL.
     """
     trl = importlib.util.find_spec("trl")
     if trl is None:

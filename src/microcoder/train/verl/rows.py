@@ -170,7 +170,7 @@ def _read_judged(
     seed: int,
     step: int,
 ) -> JudgedRollout:
-    """Return what a row tells of its response: text, program, verdict, reward and mask draw."""
+    """Return what a row says of its response: text, program, verdict, reward and mask draw."""
     stored = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
     extra_info = row["extra_info"] or {}
     name = problem_name(extra_info, row["data_source"] or "")

@@ -130,10 +130,7 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
 
 
 def refuse_idle(config: DictConfig, settings: PluginSettings) -> None:
-    """Raise ConfigError for options that other options make ineffective or wrong.
-
-    They are ours, or verl's.
-    """
+    """Raise ConfigError for options, ours or verl's, that other options make useless or wrong."""
     for fault in _contradictions(config, settings):
         raise ConfigError(fault)
 
@@ -157,7 +154,7 @@ def _is_corrected(config: DictConfig) -> bool:
 
 
 def _find_mode_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
-    """Yield what does not go with a trainer mode, or with the agent loop manager of ours."""
+    """Yield options that conflict with the trainer mode, or with our agent loop manager."""
     mode = config.trainer.v1.trainer_mode
     is_async = "async" in str(mode)
     if is_async and not (settings.mismatch or _is_corrected(config)):
@@ -190,7 +187,7 @@ def _find_mode_faults(config: DictConfig, settings: PluginSettings) -> Iterator[
 
 
 def _find_estimator_faults(config: DictConfig) -> Iterator[str]:
-    """Yield what changes rewards or advantages behind our estimators."""
+    """Yield options of verl that would change rewards or advantages behind our estimators."""
     algorithm = config.algorithm
     estimator = str(algorithm.adv_estimator)
     if algorithm.use_kl_in_reward:
@@ -206,7 +203,7 @@ def _find_estimator_faults(config: DictConfig) -> Iterator[str]:
 
 
 def _find_mismatch_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
-    """Yield what our correction of the mismatch does not go with."""
+    """Yield options that conflict with our correction of the mismatch."""
     if settings.mismatch and _is_corrected(config):
         yield (
             "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
@@ -219,7 +216,8 @@ def _find_mismatch_faults(config: DictConfig, settings: PluginSettings) -> Itera
 
 
 def _find_judge_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
-    """Yield what keeps responses from being judged whole, by our judge and rewards alone."""
+    """Yield options by which responses are not judged whole, or not by our judge and rewards
+    alone."""
     needy = build_rewards(settings.rewards).needs_all_tests
     if needy and settings.evaluator.stop != "never":
         yield (
@@ -252,7 +250,7 @@ def _find_judge_faults(config: DictConfig, settings: PluginSettings) -> Iterator
 
 
 def _find_choice_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
-    """Yield what the active choice of problems does not go with."""
+    """Yield options that conflict with the active choice of problems."""
     if settings.problem_choice != "active":
         return
     is_filtered = (config.algorithm.get("filter_groups") or {}).get("enable")
@@ -274,8 +272,8 @@ def estimate(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
-    Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored
-    ones, or of the batch's if there is none. So the means that verl reports are those of scored
+    Changes `token_level_rewards`: the nan of an unscored response becomes the mean of its group's
+    scored responses, or of the batch's if the group has none. So verl reports the means of scored
     responses.
     """
     # The reward is at the last token; the others are 0.

@@ -113,9 +113,8 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False
 
     def on_train_begin(self) -> None:
-        """Probe for the temperature, if its schedule is of kind `diversity`.
-
-        That is before training samples are drawn.
+        """Probe for the temperature before the first samples, if the schedule is of kind
+        `diversity`.
         """
         if isinstance(self.settings.temperature, DiversityTemperature):
             self._probe(self.settings.temperature)
@@ -158,10 +157,10 @@ class MicroCoder(PPOTrainer):
         )
 
     def _fetch_one_gen_batch(self) -> Any:
-        """Fetch prompts, with ids made of step and index.
+        """Fetch prompts, and give them ids made of step and index.
 
-        verl's own are random; by these the order is reproducible. With `problem_choice = "active"`
-        the chosen problems replace those of verl's data loader.
+        verl's own ids are random; with ours the order can be reproduced. With `problem_choice =
+        "active"` the chosen problems replace those of verl's data loader.
         """
         if self.settings.problem_choice == "active":
             self._load_chosen_problems()
@@ -204,9 +203,8 @@ class MicroCoder(PPOTrainer):
     # --- decisions
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        """Write the step's rewards, let verl estimate and correct, then write our decisions.
-
-        These are advantages and masks.
+        """Write the step's rewards, let verl estimate and correct, then write our advantages and
+        masks.
         """
         groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
         rules = build_rules(
@@ -250,11 +248,11 @@ class MicroCoder(PPOTrainer):
         )
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
-        """Write each response's reward into `rm_scores`.
+        """Write each response's reward into `rm_scores`; an unscored response gets the mean of the
+        scored.
 
-        An unscored one gets the mean of the scored ones. So the means that verl reports are those
-        of scored responses. No gradient comes from it: our advantages leave unscored responses out
-        of their group.
+        So verl reports the means of scored responses. There is no gradient from it: our advantages
+        leave unscored responses out of their group.
         """
         scored_rewards = [sample.reward for sample in scored.values() if sample.reward is not None]
         if not scored_rewards:
@@ -416,7 +414,7 @@ class MicroCoder(PPOTrainer):
     def _compute_metrics(
         self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any
     ) -> None:
-        """Record the step once verl's metrics are known; then save the checkpoint if one is due."""
+        """Record the step when verl's metrics are known; then save the checkpoint if it is time."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         optimizer = {}
         for theirs, ours in OPTIMIZER_METRICS.items():
@@ -446,7 +444,7 @@ class MicroCoder(PPOTrainer):
     def _save_checkpoint(self) -> None:
         """Postpone saving until the step is recorded.
 
-        A run that is killed before then has neither.
+        A run that is killed before then has neither record nor checkpoint.
         """
         self._saves = True
 

@@ -338,7 +338,7 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 def _corrects_mismatch(config: TrainConfig) -> bool:
     """Return whether the loss is weighted by importance ratios.
 
-    They are needed where the sampler has other kernels, or older weights.
+    They are needed where the sampler has other kernels or older weights than the trainer.
     """
     if config.rollout.corrects_mismatch:
         return True

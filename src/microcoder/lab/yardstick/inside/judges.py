@@ -164,10 +164,10 @@ def plain(result: object) -> object:
 
 
 def function(reference: str) -> tuple[Ask, str]:
-    """Return your own function as a judge: called as (code, tests, time_limit) if it takes these,
-    else with a case.
+    """Return your own function as a judge.
 
-    A case has all there is to know.
+    It is called with (code, tests, time_limit) if it has these parameters, else with the whole
+    case.
     """
     judge = load_function(reference)
     parameters = inspect.signature(judge).parameters

@@ -80,10 +80,10 @@ def main() -> None:
 
 
 def _import_judges() -> ModuleType:
-    """Return the module of judges, by the name by which adapters import it.
+    """Return the module of judges, under the name by which adapters import it.
 
-    Other files of this folder, and the module by its own name, are no modules: those of a judge's
-    own must be found.
+    Afterwards no file of this folder can be imported by its own name: modules of the same name that
+    belong to a judge must be found.
     """
     sys.path.insert(0, _HERE)
     judges = importlib.import_module("judges")
@@ -93,7 +93,7 @@ def _import_judges() -> ModuleType:
 
 
 def _answer(ask: Callable[[dict[str, Any]], Any], case: dict[str, Any]) -> dict[str, Any]:
-    """Return a judge's answer to a case, with its time and with what it left behind."""
+    """Return a judge's answer to a case, its time, and what it left behind."""
     processes = _orphans()
     files = _files()
     accepted = None
@@ -140,7 +140,7 @@ def _orphans() -> set[tuple[int, str]]:
 
 
 def _files() -> set[str]:
-    """Return the paths of what is in the shared folders."""
+    """Return the paths of everything in the shared folders."""
     paths = set()
     for folder in filter(os.path.isdir, _SCRATCH):
         paths.update(os.path.join(folder, name) for name in os.listdir(folder))
