@@ -29,8 +29,8 @@ from microcoder.eval.evaluation import plan_evaluation
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
-    build_asker,
     build_messages,
+    build_prompt_builder,
     load_questions,
 )
 from microcoder.eval.report import Sample
@@ -257,7 +257,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, bench_file: Path)
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Path) -> None:
     config = file_config(tmp_path, bench_file, {})
     stdin, _, call = load_questions(config)
-    system, user = build_messages(stdin, config, build_asker(config))
+    system, user = build_messages(stdin, config, build_prompt_builder(config))
     assert system["content"].startswith(
         "You are an expert Python programmer. You will be given a question"
     )
@@ -275,7 +275,7 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Pa
         "```\n\n"
         "### Answer: (use the provided format with backticks)\n\n"
     )
-    asked = build_messages(call, config, build_asker(config))
+    asked = build_messages(call, config, build_prompt_builder(config))
     assert f"```python\n{call.problem.starter_code}\n```\n\n### Answer" in asked[1]["content"]
 
 

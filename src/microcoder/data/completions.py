@@ -80,7 +80,7 @@ class Completion:
     """The model's thinking, if the server returns it apart from the text; otherwise empty."""
 
     @property
-    def whole(self) -> str:
+    def with_thinking(self) -> str:
         """Thinking and text together, `<think>...</think>` first, as servers that do not
         separate them do."""
         if not self.thinking:

@@ -28,8 +28,8 @@ from microcoder.eval.config import (
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
-    build_asker,
     build_messages,
+    build_prompt_builder,
     load_questions,
     question_record,
 )
@@ -52,7 +52,7 @@ from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
-from microcoder.train.run.preflight import check_answers
+from microcoder.train.run.preflight import check_answer_lengths
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Most bytes of tests loaded at once for judging.
@@ -100,7 +100,7 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
     if folder.has_begun:
         check_same_config(folder, config, neutral=NEUTRAL_KEYS)
     observer.phase("reading the benchmark")
-    ask = build_asker(config)
+    ask = build_prompt_builder(config)
     extract = build_extractor(config.extractor)
     questions = load_questions(config)
     saved: list[Sample] = []
@@ -126,7 +126,7 @@ def _check_model(
     folder = model_folder(generation.model)
     if folder:
         check_model_folder(folder)
-    check_answers(
+    check_answer_lengths(
         generation.model,
         generation.revision,
         [build_messages(question, config, ask) for question in questions],
@@ -308,7 +308,7 @@ class Evaluation:
     def judge_samples(self) -> None:
         """Judge the samples without a verdict, some problems at a time to bound memory."""
         samples = self.folder.read_samples()
-        judged = self.folder.judged()
+        judged = self.folder.find_judged()
         pending: dict[str, list[Sample]] = {}
         for key, sample in sorted(samples.items()):
             if key not in judged:

@@ -78,12 +78,14 @@ class Sample(Record):
     ) -> Self:
         """Return the sample of a response, with the program that `extract` finds in it."""
         program = extract(
-            response.whole, is_truncated=response.is_truncated, language=question.problem.language
+            response.with_thinking,
+            is_truncated=response.is_truncated,
+            language=question.problem.language,
         )
         return cls(
             problem_id=question.id,
             sample_index=sample_index,
-            completion=response.whole,
+            completion=response.with_thinking,
             program=program.code,
             extraction=program.reason,
             is_truncated=response.is_truncated,
@@ -190,8 +192,8 @@ class EvaluationFolder(WorkFolder):
                     )
         return latest
 
-    def judged(self) -> set[Key]:
-        """Return the samples that have a final verdict.
+    def find_judged(self) -> set[Key]:
+        """Return the keys of the samples that have a final verdict.
 
         A sandbox error is not final: such a sample is judged again.
         """

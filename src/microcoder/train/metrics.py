@@ -35,7 +35,7 @@ Unit = Literal["share", "count", "number", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMetric:
     """How a metric appears on the page and in the terminal.
 
     The fields are the arguments of `metric`.
@@ -75,7 +75,9 @@ def metric(
         label: the name of its curve; empty: "training" or "held out".
         default: the field's `default` or `default_factory`.
     """
-    return field(metadata={"shown": Shown(title, unit, chart, line, is_rare, label)}, **default)
+    return field(
+        metadata={"shown": ShownMetric(title, unit, chart, line, is_rare, label)}, **default
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class EvaluationMetrics:
 
 
 @cache
-def shown_metrics(row: type) -> tuple[Shown, ...]:
+def shown_metrics(row: type) -> tuple[ShownMetric, ...]:
     """Return how page and terminal show the metrics of a row class, in the order of its fields."""
     metrics = []
     for row_field in fields(row):

@@ -19,7 +19,7 @@ from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.files import read_json
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.lab.studies.accuracy import estimate_accuracy
-from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
+from microcoder.train.metrics import EvaluationMetrics, ShownMetric, StepMetrics, shown_metrics
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import (
@@ -390,7 +390,7 @@ def draw_training(history: History) -> list[Row]:
 
 def _draw_metric(
     charts: dict[str, Row],
-    metric: Shown,
+    metric: ShownMetric,
     rows: Sequence[StepMetrics | EvaluationMetrics],
     history: History,
     label: str,

@@ -142,7 +142,7 @@ def _has_count(layout: Layout) -> bool:
 
 def _program_of(candidate: Candidate) -> str:
     """Return the first Python program known to be right; empty where there is none."""
-    # Only Python, since `inside.py` runs programs in its own process.
+    # Only Python, since `sandboxed.py` runs programs in its own process.
     for solution in candidate.solutions:
         if solution.known == "accepted" and solution.language == "python":
             return solution.code
@@ -168,7 +168,7 @@ def _cases_of(
 def _entry_of(candidate: Candidate) -> str:
     """Return the function to call; empty for a program that reads stdin."""
     if candidate.fn_name:
-        # A method may be named with its class; `inside.py` looks into `Solution` by itself.
+        # A method may be named with its class; `sandboxed.py` looks into `Solution` by itself.
         return candidate.fn_name.rpartition(".")[2]
     # LiveCodeBench's published results name the function in the starter code alone.
     for name in _METHOD.findall(candidate.starter_code or ""):

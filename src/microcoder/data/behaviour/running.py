@@ -11,7 +11,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.judge.run.executions import Invocation
 
-_INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
+_SANDBOXED = (Path(__file__).parent / "sandboxed.py").read_text(encoding="utf-8")
 """The program that runs the others, in the sandbox."""
 _SECONDS_AN_INPUT = 0.05
 """CPU seconds that a program may take for an input: compared inputs are small."""
@@ -152,7 +152,7 @@ def _run_in_process(
 ) -> list[list[RawOutput]]:
     """Return the outputs of each run, as far as the process came."""
     invocation = Invocation(
-        Program(_INSIDE),
+        Program(_SANDBOXED),
         stdin=json.dumps(_describe_runs(runs)).encode(),
         cpu_seconds=_SECONDS_A_PROCESS,
         wall_seconds=_WALL_SECONDS_A_PROCESS,
@@ -182,7 +182,7 @@ def _run_in_process(
 
 
 def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
-    """Return the input of `inside.py` for some runs, with each program once."""
+    """Return the input of `sandboxed.py` for some runs, with each program once."""
     numbers: dict[tuple[str, str], int] = {}
     programs = []
     described = []

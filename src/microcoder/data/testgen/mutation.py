@@ -59,7 +59,7 @@ class InputSchema:
     write: Callable[[Values], str]
     """Writes values as an input."""
     constants: tuple[int | str, ...] = ()
-    """Values that mutations write into inputs (`open_bounds`)."""
+    """Values that mutations write into inputs (`relax_bounds`)."""
 
 
 def infer_schema(
@@ -158,7 +158,7 @@ class _Probe(NamedTuple):
     text: str
 
 
-def open_bounds(
+def relax_bounds(
     schema: InputSchema,
     validators: Validators,
     candidate: Candidate,

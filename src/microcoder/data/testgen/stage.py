@@ -14,7 +14,7 @@ from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.choice import STEP, add_chosen
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
 from microcoder.data.testgen.made import MadeInput
-from microcoder.data.testgen.mutation import infer_schema, mutate_known, open_bounds
+from microcoder.data.testgen.mutation import infer_schema, mutate_known, relax_bounds
 from microcoder.data.testgen.programs import find_references, knows_slow, passing_references
 from microcoder.data.testgen.settings import (
     MOST_LARGE,
@@ -232,7 +232,7 @@ class _InputSearch:
             self._dropped[f"not mutated: {schema}"] += 1
             return []
         if validators is not None:
-            schema = open_bounds(schema, validators, self._candidate)
+            schema = relax_bounds(schema, validators, self._candidate)
         return mutate_known(self._candidate, schema, self._dropped)
 
     def _add(

@@ -155,13 +155,13 @@ def _check_depth(value: object) -> None:
     """Raise ValueError if a value is nested so deeply that a recursive walk of it would fail."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH + 1):
-        level = list(chain.from_iterable(map(_inside, level)))
+        level = list(chain.from_iterable(map(_items_of, level)))
         if not level:
             return
     raise ValueError("nested too deeply")
 
 
-def _inside(value: object) -> Iterable[Any]:
+def _items_of(value: object) -> Iterable[Any]:
     """Return the values inside a container; nothing of another value."""
     if isinstance(value, (list, tuple)):
         return value
@@ -239,7 +239,7 @@ class ValueRules:
     is_nested: bool = False
     """The items of every list inside may come in any order."""
 
-    def inside(self) -> Self:
+    def for_items(self) -> Self:
         """Return the rules for the items inside a list or dict."""
         if self.is_unordered == self.is_nested:
             return self
@@ -312,7 +312,7 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
         return f": expected a list, got {show(value)}"
     if not rules.is_strict and not rules.is_nested and value == expected:
         return ""  # What Python calls equal is; most long values end here, at no cost.
-    inner = rules.inside()
+    inner = rules.for_items()
     for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
         difference = _difference(mine, theirs, inner)
         if difference:
@@ -331,7 +331,7 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
     members = {name_of(key): item for key, item in value.pairs}
     if members.keys() != expected.keys():
         return f": expected keys {show(list(expected))}, got {show(list(members))}"
-    inner = rules.inside()
+    inner = rules.for_items()
     for key, theirs in expected.items():
         difference = _difference(members[key], theirs, inner)
         if difference:
@@ -356,7 +356,7 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
         if not left[key]:
             # No equal item is left; one within the tolerance may be.
             if rules.tolerance.is_stated or _has_real(expected):
-                return _difference_within_tolerance(items, expected, rules.inside())
+                return _difference_within_tolerance(items, expected, rules.for_items())
             return f", in any order: unexpected {show(item)}"
         left[key] -= 1
     return ""

@@ -28,14 +28,14 @@ from typing import TYPE_CHECKING
 
 from microcoder.data.micro import TIERS
 from microcoder.lab.studies.accuracy import pass_by_problem
-from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
+from microcoder.train.metrics import EvaluationMetrics, ShownMetric, StepMetrics, shown_metrics
 from microcoder.train.runs import History
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
 
 
-def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
+def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, ShownMetric]:
     """Return the metrics of a row class that have one value in a row, by their chart's name."""
     charted = {}
     for metric in shown_metrics(row):
@@ -45,7 +45,7 @@ def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
     return charted
 
 
-def _metrics_of_step() -> dict[str, Shown]:
+def _metrics_of_step() -> dict[str, ShownMetric]:
     metrics = _charted(StepMetrics)
     # It shares a chart with the masked share, and studies compare it by itself.
     for metric in shown_metrics(StepMetrics):
@@ -54,7 +54,7 @@ def _metrics_of_step() -> dict[str, Shown]:
     return metrics
 
 
-def _metrics_of_evaluation() -> dict[str, Shown]:
+def _metrics_of_evaluation() -> dict[str, ShownMetric]:
     metrics = {}
     for chart, metric in _charted(EvaluationMetrics).items():
         # Accuracy is read by problem, see `read_series`.

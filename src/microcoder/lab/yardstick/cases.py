@@ -60,7 +60,7 @@ class Case:
     fn_name: str | None = None
     time_limit_seconds: float = 4.0
     needs: tuple[str, ...] = ()
-    """Abilities that the case needs beyond stdin and stdout: see `inside/judges.py`."""
+    """Abilities that the case needs beyond stdin and stdout: see `contained/judges.py`."""
     problem: dict[str, Any] = field(default_factory=dict)
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a
     language."""

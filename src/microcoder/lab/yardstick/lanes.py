@@ -25,7 +25,7 @@ from microcoder.lab.yardstick.named_judges import TestedJudge
 _QUICK_SECONDS = 10.0
 """Time of an answer above which a case is not asked again."""
 
-_WORKER = Path(__file__).parent / "inside" / "worker.py"
+_WORKER = Path(__file__).parent / "contained" / "worker.py"
 """The script that runs in the judge's process."""
 
 _START_SECONDS = 180.0

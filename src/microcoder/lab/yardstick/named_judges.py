@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, suggest
-from microcoder.lab.yardstick.inside import judges
+from microcoder.lab.yardstick.contained import judges
 
 _ABILITIES = ("function", "packages")
 """Abilities of a judge whose module lists none for it."""
@@ -22,7 +22,7 @@ class TestedJudge:
 
     label: str
     name: str
-    """A function of `inside/judges.py`, or `file.py:function` of an adapter."""
+    """A function of `contained/judges.py`, or `file.py:function` of an adapter."""
     path: str
     python: str
     """Path of the Python interpreter that has the judge's packages."""

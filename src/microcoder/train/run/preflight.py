@@ -355,7 +355,7 @@ def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, An
     return max(map(len, prompts))
 
 
-def check_answers(
+def check_answer_lengths(
     model: str,
     revision: str | None,
     chats: Sequence[Chat],
