@@ -21,7 +21,7 @@ difference of two runs.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -316,28 +316,39 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     if manifest["config"]["generation"]["kind"] == "file":
         # A file may have answers to some of the problems only.
         num_asked = len({problem_id for problem_id, _ in samples})
-    lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
+    outcomes = {}
+    for outcome in Outcome:
+        if counts[outcome.value]:
+            outcomes[outcome.value] = counts[outcome.value]
+    num_truncated = sum(sample.is_truncated for sample in samples.values())
+    is_complete = len(solved) == num_asked and verdicts.keys() == samples.keys()
     return {
         "name": folder.root.name,
         "digest": manifest["digest"],
         "benchmark": manifest["config"]["benchmark"],
         "generation": manifest["config"]["generation"],
-        "is_complete": len(solved) == num_asked and verdicts.keys() == samples.keys(),
+        "is_complete": is_complete,
         "num_questions": num_asked,
         "num_without_answer": len(questions) - num_asked,
         "num_problems": len(solved),
         "num_samples": len(verdicts),
         "samples_per_problem": {"min": min(num_samples), "max": max(num_samples)},
         "num_unscored": counts[str(Outcome.SANDBOX_FAULT)],
-        "truncated_share": sum(sample.is_truncated for sample in samples.values()) / len(samples),
-        "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
-        "outcomes": {
-            outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]
-        },
+        "truncated_share": num_truncated / len(samples),
+        "mean_tokens": _mean_length(samples.values()),
+        "outcomes": outcomes,
         "suspicions": find_suspicions(judged),
         "isolation": manifest.get("isolation"),
         "cells": accuracy_grid(questions, solved, ks=ks),
     }
+
+
+def _mean_length(samples: Iterable[Sample]) -> float | None:
+    """Return the mean number of tokens of those responses whose length is known."""
+    lengths = [sample.num_tokens for sample in samples if sample.num_tokens is not None]
+    if not lengths:
+        return None
+    return sum(lengths) / len(lengths)
 
 
 def compare(

@@ -4,7 +4,7 @@ The same bits on every machine: they depend on no library's random generator.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -106,18 +106,29 @@ def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
     """
     pairs: set[tuple[int, int]] = set()
     for keys in band_keys(signatures).T:
-        order = np.argsort(keys, kind="stable")
-        is_new = keys[order][1:] != keys[order][:-1]
-        starts = np.concatenate([[0], np.nonzero(is_new)[0] + 1, [len(order)]])
-        # Nearly every row is alone in its bucket: those with company are looked for by numpy.
-        for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
-            members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
+        for members in _find_buckets(keys):
             if len(members) <= _LARGE_BUCKET:
                 pairs.update(combinations(members, 2))
-            else:
-                pairs.update((members[0], other) for other in members[1:])
-                pairs.update(pairwise(members))
+                continue
+            first, *others = members
+            pairs.update((first, other) for other in others)
+            pairs.update(pairwise(members))
     return pairs
+
+
+def _find_buckets(keys: NDArray[np.uint32]) -> Iterator[list[int]]:
+    """Yield the rows, in order, of each key that several rows have."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    is_new = ordered[1:] != ordered[:-1]
+    later_starts = np.nonzero(is_new)[0] + 1
+    starts = np.concatenate([[0], later_starts, [len(order)]])
+    # Nearly every row is alone in its bucket: those with company are looked for by numpy.
+    is_shared = np.diff(starts) > 1
+    for bucket in np.nonzero(is_shared)[0].tolist():
+        start = starts[bucket]
+        end = starts[bucket + 1]
+        yield sorted(order[start:end].tolist())
 
 
 def similarity(first: Signature, second: Signature) -> float:

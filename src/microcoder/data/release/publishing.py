@@ -7,7 +7,7 @@ published, and of rejected rows no contents.
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -82,17 +82,17 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     num_left_out = 0
     for path in sorted(corpus.glob("problems-*.parquet")):
         table = pq.read_table(path)
-        kept = _filter(table, [bool(text.strip()) for text in table["licence"].to_pylist()])
-        licences |= set(kept["licence"].to_pylist())
-        num_copied += len(kept)
-        num_left_out += len(table) - len(kept)
+        has_licence = [bool(licence.strip()) for licence in table["licence"].to_pylist()]
+        kept = _filter(table, has_licence)
         pq.write_table(kept, target / path.name)
         # The lineage of a file of problems is in a file of the same number.
         number = path.stem.partition("-")[2]
-        lineage = pq.read_table(corpus / f"lineage-{number}.parquet")
-        ids = set(kept["id"].to_pylist())
-        lineage = _filter(lineage, [name in ids for name in lineage["id"].to_pylist()])
-        pq.write_table(lineage, target / f"lineage-{number}.parquet")
+        lineage_name = f"lineage-{number}.parquet"
+        kept_ids = set(kept["id"].to_pylist())
+        _copy_lineage(corpus / lineage_name, target / lineage_name, kept_ids)
+        licences.update(kept["licence"].to_pylist())
+        num_copied += len(kept)
+        num_left_out += len(table) - len(kept)
     if not num_copied:
         raise DataError(
             f"{corpus}: no problem has a licence, so none may be passed on; "
@@ -112,6 +112,13 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     manifest = {**read_json(corpus / MARKER, what="manifest"), "num_problems": num_copied}
     write_json(target / MARKER, manifest)
     return num_copied, num_left_out
+
+
+def _copy_lineage(source: Path, target: Path, kept_ids: Collection[str]) -> None:
+    """Copy the lines of lineage that belong to these problems."""
+    lineage = pq.read_table(source)
+    is_kept = [problem_id in kept_ids for problem_id in lineage["id"].to_pylist()]
+    pq.write_table(_filter(lineage, is_kept), target)
 
 
 def _filter(table: pa.Table, is_kept: Sequence[bool]) -> pa.Table:

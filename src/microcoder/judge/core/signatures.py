@@ -182,24 +182,27 @@ def _kind_of(annotation: ast.expr | None) -> str:
                 return "json"
         case ast.Subscript(value=ast.Attribute(attr=name), slice=inner):
             return _kind_of(ast.Subscript(ast.Name(name), inner))
-        case (
-            ast.Subscript(value=ast.Name(id="Optional"), slice=inner)
-            | ast.Subscript(
-                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)])
-            )
-            | ast.Subscript(
-                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[ast.Constant(value=None), inner])
-            )
-            | ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
-            | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
-        ):
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
             return _kind_of(inner)
+        case ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[first, second])):
+            return _kind_of_two(first, second)
+        case ast.BinOp(left=first, op=ast.BitOr(), right=second):
+            return _kind_of_two(first, second)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
             kind = _kind_of(inner)
             # A list of plain values is itself plain JSON.
             if kind == "json" or kind.count("[") >= _DEEPEST_LIST:
                 return "json"
             return f"list[{kind}]"
+    return "json"
+
+
+def _kind_of_two(first: ast.expr, second: ast.expr) -> str:
+    """Return the kind of a union of two annotations: it is optional if one of them is None."""
+    if isinstance(second, ast.Constant) and second.value is None:
+        return _kind_of(first)
+    if isinstance(first, ast.Constant) and first.value is None:
+        return _kind_of(second)
     return "json"
 
 

@@ -162,15 +162,21 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         output = super().sample_step(inputs)
         self._ready = None
         self._correct_mismatch(output)
-        samples = list(chain.from_iterable(self._scored_P_G))
-        advantages = output["advantages"]
-        output["advantages"] = advantages.new_tensor([sample.advantage for sample in samples])
-        if self.config.algorithm.masking.excluded_from != "gradient":
-            counts = advantages.new_tensor([sample.counts for sample in samples])[:, None]
-            # TRL multiplies the loss by it, token by token; what the model attends to stays.
-            output["tool_mask"] = (counts * output["completion_mask"]).long()
-            output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
+        self._write_decisions(output)
         return output
+
+    def _write_decisions(self, output: dict[str, Any]) -> None:
+        """Put our advantages and masks into TRL's tensors."""
+        samples = list(chain.from_iterable(self._scored_P_G))
+        theirs = output["advantages"]
+        output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        if self.config.algorithm.masking.excluded_from == "gradient":
+            return
+        counts = theirs.new_tensor([sample.counts for sample in samples])
+        # TRL multiplies the loss by it, token by token; what the model attends to stays.
+        mask = (counts[:, None] * output["completion_mask"]).long()
+        output["tool_mask"] = mask
+        output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
 
     def _filter_groups(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Sample problems until their groups are mixed; return TRL's rows of those groups."""
