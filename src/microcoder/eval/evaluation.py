@@ -224,7 +224,7 @@ class Evaluation:
         generation = self.config.generation
         done = folder.read_samples()
         if isinstance(generation, GenerationFile):
-            # Answers of a file cost nothing: half of them are written anew, not continued.
+            # Answers of a file cost nothing: half of them are written again, not continued.
             if len(done) < len(self.saved):
                 write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return

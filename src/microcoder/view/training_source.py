@@ -252,7 +252,7 @@ class TrainingSource(RunSource):
         """Return the stamp of the metrics' files, their history, and its charts."""
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
-            # Drawn anew only after a change: pages ask every few seconds, and intervals take a
+            # Drawn again only after a change: pages ask every few seconds, and intervals take a
             # while.
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)

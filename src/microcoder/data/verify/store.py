@@ -59,7 +59,7 @@ def verdict_key(
     its version, and the Python and packages of programs (`JudgingEnvironment.identity`).
 
     The machine is not part of it, since stored verdicts are those of the reference machine (see
-    `at_reference_speed`). Every judge measures its machine's speed anew, and a rebuild must find
+    `at_reference_speed`). Every judge measures its machine's speed, and a rebuild must find
     the verdicts of the build.
     """
     # Only what decides a verdict: a new title must not cost an execution.

@@ -114,7 +114,7 @@ def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
     return by_problem
 
 
-# A run that is followed is drawn anew at each step, and its evaluations do not change.
+# A run that is followed is drawn again at each step, and its evaluations do not change.
 @lru_cache(maxsize=256)
 def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     """Return the mean of values with its interval, by resampling them; None without values."""
