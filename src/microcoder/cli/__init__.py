@@ -211,7 +211,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Open the null device for a stream that the shell closed (`2>&-`), which is None."""
+    """Open the null device for each standard stream that the shell has closed (`2>&-`)."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:

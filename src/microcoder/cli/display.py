@@ -1,4 +1,4 @@
-"""Shared by commands: config keys as flags; progress, as lines on stderr."""
+"""Shared by commands: config keys as flags, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -291,10 +291,7 @@ class StepDisplay(LineDisplay, Observer):
             self._draw(step)
 
     def _beat(self) -> None:
-        """Print the last progress again while nothing is reported.
-
-        So it is where a step takes long over a batch.
-        """
+        """Print the last progress again while nothing is reported, such as during a long batch."""
         while not self._is_over.wait(1.0):
             with self._lock:
                 if self._latest is not None:

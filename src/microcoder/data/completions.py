@@ -1,4 +1,5 @@
-"""A model behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted ones.
+"""A client of models behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted
+ones.
 
 Needs httpx.
 """

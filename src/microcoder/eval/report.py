@@ -111,7 +111,7 @@ class EvaluationFolder(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is an answer.
+        """Whether the evaluation has an answer already.
 
         A manifest alone, left by a failed start, does not tie the folder to a config.
         """

@@ -28,7 +28,7 @@ def ask(doc: Mapping[str, Any]) -> str:
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
     """Return `pass_at_1`, `unscored_share` and `no_code_share` of the responses to a row.
 
-    `pass_at_1` is nan, which `nanmean` ignores, if none is scored.
+    If no response is scored, `pass_at_1` is nan, which `nanmean` ignores.
     """
     problem = to_problem(doc)
     responses: list[str] = []

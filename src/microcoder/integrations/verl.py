@@ -37,9 +37,9 @@ async def compute_score(
     reward_model_tokenizer: object = None,
     **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
-    """Return `score` and every field of the verdict, the same keys for all.
+    """Return `score` and every field of the verdict, with the same keys for all responses.
 
-    verl makes metrics of figures.
+    verl makes metrics of those that are numbers.
 
     Args:
         data_source: the row's, like `ground_truth` and `extra_info`; docs/rows.md lists what these

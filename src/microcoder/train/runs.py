@@ -86,7 +86,7 @@ class RunDirectory(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was computed.
+        """Whether the run has computed anything already.
 
         A manifest alone, left by a failed start, does not tie the folder to a config.
         """

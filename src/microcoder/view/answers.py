@@ -1,4 +1,4 @@
-"""What the viewer's page asks, and the JSON values that answer it, of a server as of a bundle.
+"""What the viewer's page asks, and the JSON values that answer it, from a server or a bundle alike.
 
 Long texts are cut, with their full length given.
 """

@@ -330,7 +330,7 @@ def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:
 
 
 def _whole_problem(row: Mapping[str, Any]) -> Problem | None:
-    """Return the problem of a row; None for a submission, which says less than a problem does."""
+    """Return the problem of a row; None for a submission, which is not a whole problem."""
     try:
         return read_problem(row)
     except MicroCoderError:

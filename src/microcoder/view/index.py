@@ -426,7 +426,7 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    """Return where the first match in a text begins and ends; None without one."""
+    """Return where the first match in a text begins and ends; None if nothing matches."""
     pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     match = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
     if match is None:

@@ -1,7 +1,7 @@
-"""The viewer's local server: that of the standard library, bound to the loopback.
+"""The viewer's local server, which only this machine can reach.
 
-It only reads files. Another site's page must not read runs through the visitor's browser: a
-request is refused when its Host is another name (DNS rebinding) or when the browser says that
+It only reads files. Another site's page must not read runs through the visitor's browser. So a
+request is refused when its Host is another name (DNS rebinding), or when the browser says that
 another site sent it. Paths are looked up in two tables and never joined to a folder.
 """
 

@@ -1,4 +1,4 @@
-"""The sources of the viewer other than training runs, which are in `training_source`.
+"""The kinds of runs that the viewer shows besides training runs, which are in `training_source`.
 
 `CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each
 with its reason.
@@ -303,7 +303,7 @@ def _first_accepted(solutions: Iterable[Row]) -> object:
 
 
 def _list_facts(row: Row) -> Row:
-    """Return name -> text, for the columns that have a value."""
+    """Return the facts of a row by name: all columns that have a value, as texts."""
     facts: Row = {}
     for column in _FACTS:
         value = row.get(column)

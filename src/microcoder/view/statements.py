@@ -41,9 +41,9 @@ def explain_other(problem: ShownProblem) -> str:
 
 
 def explain_count(problem: ShownProblem, *, num_judged: int) -> str:
-    """Return the sentence for a file with another number of tests than the run was judged by.
+    """Return the sentence for a file that has another number of tests than the run was judged by.
 
-    It is empty if they agree.
+    Empty if the numbers agree.
     """
     if len(problem.tests) == num_judged:
         return ""
@@ -110,7 +110,7 @@ class PromptFrame:
 def find_frame(prompts: Collection[str]) -> PromptFrame | None:
     """Return the frame that a run's prompts share.
 
-    It is None from fewer than two prompts, which show none.
+    None if there are fewer than two prompts, which cannot show one.
     """
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:

@@ -178,7 +178,8 @@ class TrainingSource(RunSource):
         return self._changed
 
     def _may_compare_files(self) -> bool:
-        """Whether files are named by the run, digested as by this version, and read in no time."""
+        """Whether the run names its files, digested them as this version does, and they are
+        quick to read."""
         config = self._manifest.get("config") or {}
         problems = config.get("problems") or {}
         if not self._reads_own_files or problems.get("kind") != "files":
@@ -315,7 +316,7 @@ class TrainingSource(RunSource):
 
 
 def _name_run(folder: Path, manifest: Row) -> str:
-    """Return a run's name: of a study's run its study, level and seed."""
+    """Return a run's name; for a run of a study, its study, level and seed."""
     catalogue = folder.parent / CATALOGUE
     if catalogue.is_file():
         labels = read_json(catalogue, what="list of a study's runs").get(folder.name)

@@ -129,7 +129,7 @@ def find_behaviour(
     index: BehaviourIndex,
     judge: Judge,
 ) -> list[Hit]:
-    """Return a hit for each benchmark problem that behaves as a candidate does.
+    """Return a hit for each benchmark problem that behaves like a candidate.
 
     The strongest evidence comes first.
     """
@@ -246,7 +246,7 @@ def _fits(
     other: Sequence[str],
     order: Sequence[int],
 ) -> bool:
-    """Whether values in this order are of the same kinds."""
+    """Whether values in this order have the same kinds."""
     for place, kind in zip(order, other, strict=True):
         kinds = {own[place], kind}
         # Only empty lists fit any list.
@@ -257,7 +257,7 @@ def _fits(
 
 
 class _Close(NamedTuple):
-    """A pair of forms that agrees on a few inputs."""
+    """A pair of forms that agrees on a few inputs, so that all inputs are worth trying."""
 
     pair: _Pair
     bits: float
@@ -363,7 +363,7 @@ def _agree(
     chance: float = 0.0,
     how: str = "",
 ) -> Agreement:
-    """Compare the expected outputs of cases with a program's."""
+    """Compare the expected outputs of cases with a program's outputs."""
     expected = [case.expected for case in run.cases]
     # The problem's own side first, so that a freedom is the same one in both directions.
     if runs_other:

@@ -233,7 +233,7 @@ def _chances_of(outputs: Outputs, measured: float) -> list[float]:
 
 
 def _count_bits(matching: _Matching, chances: Sequence[float]) -> float:
-    """Return the evidence of the outputs that agree and say something."""
+    """Return the evidence, in bits, of the outputs that agree and say something."""
     bits = []
     columns = zip(
         chances,

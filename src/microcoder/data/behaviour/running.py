@@ -57,7 +57,7 @@ def run_programs(
     runs: Sequence[ProgramRun],
     judge: Judge,
 ) -> list[list[Tokens | None]]:
-    """Return, by run, the output tokens of each input, None without output.
+    """Return for each run the output tokens of each input; None where there was no output.
 
     Raises:
         EvaluatorFault: a sandbox failed.
@@ -133,7 +133,7 @@ def _count_whole(
     batch: Sequence[_Waiting],
     by_run: Sequence[list[RawOutput]],
 ) -> int:
-    """Return how many runs have an output for each input, up to the first that has not."""
+    """Return the number of runs before the first that lacks an output."""
     for number, (item, outputs) in enumerate(
         zip(
             batch,

@@ -87,7 +87,10 @@ class Benchmark(Config):
     """System message as published; None if there is none."""
 
     def _name_kind(self, row: FileRow, error: DataError) -> DataError:
-        """Return the error of a row; if the row is of another benchmark, an error that says so."""
+        """Return the error for a row that cannot be read.
+
+        If the row is of another benchmark, the error says which.
+        """
         if find_record(row.values) is not None:
             what = "a problem of ours"
             kind = "problems"
@@ -153,7 +156,7 @@ class Benchmark(Config):
         return None
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
-        """Yield each row of the file with EvalPlus's row of further tests for it, or None."""
+        """Yield each row of the file, with EvalPlus's row of further tests for it or None."""
         for row in read_file(self.path, self.noun):
             yield row, None
 
@@ -326,7 +329,7 @@ def is_livecodebench(path: Path) -> bool:
 
 
 def _read_date(row: Row) -> datetime:
-    """Return when the contest of a row of LiveCodeBench was."""
+    """Return the date of the contest of a row of LiveCodeBench."""
     text = row.text("contest_date")
     try:
         # The dates of options have no time zone, and Python does not compare one with none.

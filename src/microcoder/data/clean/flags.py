@@ -72,7 +72,8 @@ def _words_of(sections: Sections) -> str:
 
 
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
-    """Return the flags of examples in the statement that are not, or otherwise, among the tests."""
+    """Return flags for examples of the statement that are missing among the tests, or differ
+    there."""
     # Without tests, no example is missing among them.
     if not candidate.tests:
         return set()

@@ -147,7 +147,7 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
 
 
 def _undecorate(line: str) -> str:
-    """Return the words of a heading, in lower case, without decoration and number."""
+    """Return the words of a heading in lower case, without decoration and number."""
     words = unicodedata.normalize("NFC", line).strip(_DECORATION).lower()
     return re.sub(r"\s+", " ", _NUMBER.sub("", words)).strip(_DECORATION)
 

@@ -1,4 +1,4 @@
-"""Takes a statement apart into prose and what is none: code blocks, code in a line, formulae."""
+"""Takes a statement apart into prose and the rest: code blocks, code in a line, formulae."""
 
 import re
 from collections.abc import Callable, Iterator

@@ -1,4 +1,4 @@
-"""Turns HTML, also half of it in a text, into Markdown."""
+"""Turns HTML into Markdown, also in a text that is only partly HTML."""
 
 import html
 import re

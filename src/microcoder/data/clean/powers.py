@@ -135,7 +135,7 @@ def _ends_a_range(text: str, match: re.Match[str]) -> bool:
 
 
 def _lift(match: re.Match[str]) -> str:
-    """Return a number as the power that it was."""
+    """Return a number as the power that it was before it lost its superscript."""
     return f"{match[0].removesuffix(match['power'])}^{match['power']}"
 
 

@@ -61,7 +61,7 @@ def restore_samples(candidate: Candidate) -> Candidate:
 
 
 def _list_samples(candidate: Candidate) -> list[Example]:
-    """Return the tests of a package that are shown to solvers."""
+    """Return those tests of a package that solvers are shown."""
     samples = []
     # Of other rows there are no groups.
     for test, group in zip(candidate.tests, candidate.groups, strict=False):

@@ -204,7 +204,7 @@ def _mark_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _opens_example(lines: Sequence[tuple[str, bool]]) -> bool:
-    """Whether the first part that the lines open is an input or an output of an example."""
+    """Whether the first part that the lines open is the input or output of an example."""
     for line, is_code in lines:
         if is_code:
             continue

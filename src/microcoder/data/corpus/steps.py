@@ -1,7 +1,7 @@
 """The steps of a build in order.
 
-A step has a name, settings, the code that decides its result, where it runs, and what it does
-(`work.py`, `barriers.py`).
+A step has a name, settings, the code that decides its result, where it runs, and the function that
+does it (`work.py`, `barriers.py`).
 """
 
 from collections.abc import Callable

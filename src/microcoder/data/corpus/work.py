@@ -1,7 +1,7 @@
 """What the steps of a build do to the rows of one shard.
 
-Each function is called with a step's settings in the process that runs it, and returns the step's
-work: a function of a shard's candidates. What it opens is closed with `opened`.
+Each function takes a step's settings, in the process that runs the step. It returns the step's
+work: a function of a shard's candidates. Files and clients that it opens are closed with `opened`.
 """
 
 import platform

@@ -1,4 +1,4 @@
-"""Makes one record of several records of one problem: the best stays, and takes from the others."""
+"""Makes one record of several records of one problem: the best stays, and the others add to it."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -135,7 +135,7 @@ class _Merged:
 
 
 def _normal_input(test: TestCase) -> str:
-    """Return an input as inputs are compared."""
+    """Return a test's input in the form in which inputs are compared."""
     return test.input.rstrip()
 
 

@@ -1,6 +1,6 @@
-"""MinHash: short signatures of texts, by which similar ones are found without comparing all pairs.
+"""MinHash: short signatures of texts, to find similar texts without comparing all pairs.
 
-The same bits on every machine: they depend on no library's random generator.
+They have the same bits on every machine: they depend on no library's random generator.
 """
 
 import hashlib

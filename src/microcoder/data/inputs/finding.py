@@ -1,4 +1,5 @@
-"""Infers of which items a problem's inputs consist, line by line, from tokens of known inputs."""
+"""Infers the items that a problem's inputs consist of, line by line, from tokens of known
+inputs."""
 
 import re
 from collections.abc import Sequence
@@ -195,8 +196,8 @@ class _ItemFinder:
         rows: Sequence[Tokens],
         height: _Height,
     ) -> None:
-        """Add an item for a block of lines; a number that is exactly their number becomes its
-        count."""
+        """Add an item for a block of lines. A number that is the block's exact height becomes
+        its count."""
         height_item = height.item
         is_exact = height.num_lines_less == 0
         if is_exact and self.items[height.item].form == "value":

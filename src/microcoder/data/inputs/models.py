@@ -1,8 +1,8 @@
 """Learns what all known inputs have in common: an `InputModel`, which new inputs must fit.
 
 It is learnt from the inputs alone: kinds, ranges, letters, facts of lists, and numbers that bound
-each other. It is enforced even if no statement demands it: what inputs share by chance costs only a
-few mutations.
+each other. It is enforced even if no statement demands it. Inputs may share something by chance,
+but that costs only a few mutations.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Makes inputs from known ones by a named, seeded mutation; they keep what all known ones share.
+"""Makes inputs from known ones by a named, seeded mutation.
 
-What that is, `models.py` learns. The calls on a random source, their order included, decide which
-inputs a seed makes: a change of them changes every generated test.
+New inputs keep what all known ones share, which `models.py` learns. The calls on a random source,
+their order included, decide which inputs a seed makes: a change of them changes every generated
+test.
 """
 
 from collections.abc import Callable, Mapping, Sequence

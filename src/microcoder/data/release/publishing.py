@@ -1,7 +1,7 @@
 """Passes a corpus on: its Croissant metadata, and the upload to the Hugging Face Hub.
 
 https://docs.mlcommons.org/croissant describes the metadata. Only problems with a licence are
-published, and of rejected rows no contents.
+published. Rejected rows are listed without their contents.
 """
 
 import hashlib

@@ -98,7 +98,7 @@ def _try_wrong(
     *,
     is_tried: bool,
 ) -> _Trials:
-    """Run wrong submissions on the given tests and the small made ones."""
+    """Run wrong submissions on the given tests, and on the made ones that are small."""
     wrong = []
     if is_tried:
         wrong = find_programs(answering.candidate, _WRONG)[:_MOST_KNOWN_WRONG]

@@ -97,7 +97,7 @@ def _text_of(
     run: Future[Execution] | None,
     dropped: Counter[str],
 ) -> str:
-    """Return the input that a recipe makes; empty where its generator made none."""
+    """Return the input that a recipe makes; empty if its generator made none."""
     if not recipe.generator:
         return recipe.text
     if run is None:

@@ -1,4 +1,4 @@
-"""The submissions of a problem that run here, and the judge's opinion of its references."""
+"""The submissions of a problem that run here, and what the judge says of its references."""
 
 from collections.abc import Collection, Sequence
 

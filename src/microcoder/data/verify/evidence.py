@@ -1,8 +1,8 @@
 """How a problem's programs ran, and what follows from it: pure functions over plain records.
 
-Two builds of a corpus must give the same bytes. What is derived from seconds, megabytes and
-addresses differs from run to run: it is rounded up to steps that are far apart, and messages about
-it are left out.
+Two builds of a corpus must give the same bytes. Seconds, megabytes and addresses differ from run to
+run. So what is derived from them is rounded up to steps that are far apart, and messages about them
+are left out.
 """
 
 from collections.abc import Sequence
@@ -138,7 +138,8 @@ def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
 
 
 def _find_passing(evidence: Evidence) -> Fault | None:
-    """Return the fault that programs which pass and must not show, or None."""
+    """Return the fault that programs show by passing although they must not; None if there is
+    none."""
     trivial = evidence.names_of_passing("trivial")
     if trivial:
         return ("trivial_passes", ", ".join(trivial))

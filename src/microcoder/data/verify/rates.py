@@ -1,8 +1,8 @@
 """How often the verifier is right, and how well guessing does against the tests that it chose.
 
 `combine_counts` gives the verifier's true-positive and true-negative rates, for the card. A kept
-problem passes its own references by construction, so each program is measured by a verifier that
-did not know it: the problem is decided, and its tests are chosen, without that program (leave one
+problem passes its own references by construction. So each program is measured by a verifier that
+did not know it: without that program, the problem is decided and its tests are chosen (leave one
 out).
 """
 

@@ -1,4 +1,4 @@
-"""Runs programs on problems: verdicts by the reference machine, kept on disk as soon as known."""
+"""Runs programs on problems; verdicts are the reference machine's, and are stored at once."""
 
 from collections.abc import Callable, Sequence
 

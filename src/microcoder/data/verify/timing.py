@@ -1,4 +1,4 @@
-"""Seconds that do not differ from run to run: of the reference machine, and rounded up to steps."""
+"""Seconds that do not differ from run to run: scaled to the reference machine, and rounded up."""
 
 import dataclasses
 from collections.abc import Sequence

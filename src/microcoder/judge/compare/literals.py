@@ -1,8 +1,8 @@
 """Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
 
 The texts are untrusted: they are read, never evaluated. They are compared lexeme by lexeme up to
-the first difference. A value is built only where order is free (sets, dicts) or a trailing comma
-may be extra. Start with `same_literal`.
+the first difference. Values are built only if order does not matter (sets, dicts), or if there may
+be an extra trailing comma. Start with `same_literal`.
 """
 
 from __future__ import annotations

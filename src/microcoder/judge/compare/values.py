@@ -194,7 +194,7 @@ def write_json(value: object) -> str:
 
 
 def name_of(key: object) -> str:
-    """Return the key of a returned dict as JSON writes it, where all keys are strings.
+    """Return the key of a returned dict as JSON writes it: all keys are strings.
 
     An integer becomes its digits.
     """
@@ -425,7 +425,8 @@ def _has_real(value: object) -> bool:
 
 
 def _key(value: object, is_nested: bool) -> str:
-    """Return a text that values share only if they are equal, up to order where it is free."""
+    """Return a text that is the same for equal values, and differs for others; free order is
+    ignored."""
     # Hexadecimal takes linear time at any length, and gives True the key of 1, its equal.
     if isinstance(value, int):
         return hex(value)

@@ -1,8 +1,8 @@
-"""Where a response's answer begins and ends, and which blocks of code it holds.
+"""Where a response's answer begins and ends, and which blocks of code it has.
 
-An answer begins behind the thinking. It ends before what the model made up behind it: the next turn
-of a chat, or the next document. Marks of either kind inside the program are part of the program, so
-these functions read blocks to find the answer's bounds, and `read_blocks` then gives its blocks.
+An answer begins after the thinking. It ends before text that the model made up: the next turn of a
+chat, or the next document. Such marks inside the program are part of the program. So these
+functions read blocks to find where the answer begins and ends, and `read_blocks` returns them.
 """
 
 import re

@@ -1,9 +1,9 @@
 """Where a response ends: marks of chat templates and of documents, also those written as text.
 
-A model whose stop token is missing, or a base model, goes on after its answer: it makes up the next
-turn, or the next document. `find_token_ends` yields the special tokens that end an answer; nobody
-writes them by accident. `find_turn_ends` yields words that only may begin a turn, such as `User:`;
-they count behind a program.
+A base model, or a model without a stop token, goes on after its answer: it makes up the next turn,
+or the next document. `find_token_ends` yields the special tokens that end an answer; nobody writes
+them by accident. `find_turn_ends` yields words that may begin a turn, such as `User:`; they count
+only after a program.
 """
 
 import re

@@ -239,7 +239,8 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 
 
 def _line_of(error: BaseException, file: str) -> int | None:
-    """Return the innermost line of a file in an error's traceback; None if it is not in it."""
+    """Return the line of a file that is innermost in an error's traceback; None if the file is
+    not in it."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if Path(frame.filename).name == Path(file).name:
             return frame.lineno

@@ -218,7 +218,8 @@ def _cut_at_fence(answer: str, language: str) -> str | None:
 
 
 def _opens_code(text: str) -> bool:
-    """Whether a prompt is the beginning of a program: it compiles, if need be with a body."""
+    """Whether a prompt is the beginning of a program: it compiles, perhaps only with a body
+    added."""
     for body in _BODIES:
         tree = try_parse(text.rstrip() + body)
         if tree is not None:
@@ -260,7 +261,8 @@ def _longest_program(ahead: str, answer: str, fn_name: str) -> str | None:
 
 
 def _beginnings(answer: str) -> Iterator[str]:
-    """Yield the beginnings of an answer that end with a statement or with it, longest first."""
+    """Yield beginnings of an answer, longest first: all of it, then up to each end of a
+    statement."""
     ends = [line.start() for line in _UNINDENTED.finditer(answer) if line.start()]
     ends = [*ends[-_MOST_PREFIXES:], len(answer)]
     for end in reversed(ends):

@@ -1,10 +1,10 @@
-"""The machine: whether it is Linux, its processors, file locks, full disks, and what processes use.
+"""The machine: its processors, file locks, full disks, what processes use, and whether it is Linux.
 
 Also how to install our extras.
 
 What the kernel counts for each thread (run time, time in the run queue, turns on a processor) can
-be read by anybody in `/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its
-own siblings ran meanwhile. Threads that have ended count with their run time alone.
+be read by anybody in `/proc/PID/task/*/schedstat`. A thread's waiting counts only as far as it is
+longer than its own siblings ran. Threads that have ended count with their run time alone.
 """
 
 import contextlib

@@ -1,7 +1,7 @@
 """What a piece of code can be: a program, an example, an output, prose.
 
-It is told from the source without running it. `sketch` returns the traits of a block's code;
-`cannot_be_program` recognises what is surely no program.
+The source is looked at, not run. `sketch` returns the traits of a block's code; `cannot_be_program`
+recognises text that is certainly no program.
 """
 
 import ast

@@ -1,7 +1,7 @@
 """Python source -> its syntax tree, safely from any thread.
 
-Nothing else in the package calls `ast.parse`. `parse_source` raises for what is no Python,
-`try_parse` returns None.
+Nothing else in the package calls `ast.parse`. For source that is not Python, `parse_source` raises
+and `try_parse` returns None.
 """
 
 import ast

@@ -1,8 +1,9 @@
 """The interface of all judges (`BaseJudge`), and the local one (`Judge`).
 
-The others judge over HTTP and on a Ray cluster. The judging threads live as long as the `Judge`,
-each with warm sandboxes of its own. They are in this process or, where they are many, in processes
-of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
+Other judges work over HTTP and on a Ray cluster. The local one has threads that live as long as it
+does, each with warm sandboxes of its own. They are in this process or, if there are many, in
+processes of their own. Nothing is forked from the calling process, so it may hold torch, threads
+and a GPU.
 """
 
 import logging

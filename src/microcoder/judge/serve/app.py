@@ -1,9 +1,9 @@
 """The server: it bounds requests, and ends without losing accepted ones.
 
-A request is admitted by its token, its size and the time that it takes to arrive. JSON values of a
-body are counted as it arrives, to bound the objects that are made of it at once. A test takes
-hundreds of bytes of memory and some microseconds however short it is, so a body that is bounded
-only in bytes can stop the service for seconds. Text costs next to nothing, and is bounded in bytes.
+A request is admitted by its token, its size and the time that it takes to arrive. The JSON values
+of a body are counted while it arrives, to bound how many objects exist at once. However short a
+test is, it takes hundreds of bytes of memory and some microseconds. So a body that is bounded only
+in bytes could stop the service for seconds. Text costs next to nothing, and is bounded in bytes.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """Accuracy of one run, pass@k and shares, with intervals.
 
-Accuracy of one run has an interval over problems. The *problems* were drawn independently, not
-their samples: so problems are resampled, each with all its samples (cluster bootstrap,
+The interval of a run's accuracy is over problems, since *problems* were drawn independently and
+their samples were not. So problems are resampled, each with all its samples (cluster bootstrap,
 percentiles, fixed seed). Before and after training are compared problem by problem. The interval
 does not cover the training seed.
 
-Unscored samples (None) are left out; a problem with no scored sample is left out whole and so
+Unscored samples (None) are left out. A problem with no scored sample is left out whole, which
 lowers `num_problems`.
 """
 

@@ -1,8 +1,8 @@
-"""What finished work says of a contrast: one difference a seed, and the starts that seeds share.
+"""What finished work says of a contrast: one difference a seed, and which seeds share a start.
 
 Runs are compared seed by seed, and a measurement's rows unit by unit. A contrast may be controlled:
-read where another metric is equal in both levels (`at_equal`), or as a share of another metric
-(`per`).
+it is then read where another metric is equal in both levels (`at_equal`), or as a share of another
+metric (`per`).
 """
 
 from __future__ import annotations

@@ -149,7 +149,7 @@ class Contrast(Config):
 
     @property
     def _has_slope(self) -> bool:
-        """Whether levels and feature are as a slope over the dose needs them."""
+        """Whether the contrast has the levels and the feature that a slope over the dose needs."""
         if self.against or len(self.of) < 2:
             return False
         return self.feature.startswith("at ")

@@ -1,20 +1,20 @@
 """Effects over starts, with an interval whose width is never zero.
 
 Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the
-same problems in the same order. Seeds that start from the same model are no independent draws: what
-a run learns hangs on its start. So the differences of one start are averaged first, and Student's
-interval is taken over the starts, with as many degrees of freedom as there are starts, less one.
+same problems in the same order. Seeds that start from the same model are not independent draws:
+what a run learns depends on its start. So the differences of one start are averaged first.
+Student's interval is then taken over the starts; its degrees of freedom are their number, less one.
 Held-out problems are the same for every run, and are taken as given.
 
-What was drawn at random is not always a start. Every seed counts where all runs begin at one given
-model, such as a published checkpoint: the claim is then about that model. Units count (problems,
-programs) where a measurement says that its rows are a sample of these.
+It is not always starts that are drawn at random. Where all runs begin at one given model, such as a
+published checkpoint, every seed counts: the claim is then about that model. Where a measurement
+says that its rows are a sample of units (problems, programs), the units count.
 
-If nothing varied, equal values are no certainty: of n draws with one value, the largest share that
-could be otherwise is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the
-mean of a quantity with known bounds; that of another has none. Differences of single yes-or-no
-draws that hardly vary get Bonett and Price's interval for paired proportions (2012), which adds one
-pair each way.
+Equal values are no certainty. Of n draws with one value, the largest share that could be otherwise
+is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n). For a quantity with known bounds this
+bounds the mean; without bounds there is no interval. Differences of single yes-or-no draws that
+hardly vary get Bonett and Price's interval for paired proportions (2012), which adds one pair each
+way.
 """
 
 from __future__ import annotations

@@ -306,7 +306,7 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
 
 
 def _arm_row(history: History, arm: History, label: str) -> list[Cell]:
-    """Return one run's row of the table of arms; the difference is to `history`."""
+    """Return a run's row of the table that compares arms, with its difference from `history`."""
     end = arm.after
     difference = None
     if history.after and end and arm is not history:

@@ -131,7 +131,7 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Run one measurement, write its rows and its summary, and return the summary.
 
     Raises:
-        DataError: for invalid rows, and for none.
+        DataError: a row is invalid, or there is no row.
     """
     function = load_extension(
         "measurement", measurement.function, builtins={}, options=measurement.settings
@@ -361,7 +361,7 @@ def write_catalogue(works: Sequence[Work]) -> None:
 
 
 def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue, folder -> its labels, given label -> folder."""
+    """Return a catalogue by folder (folder -> its labels), given one by label."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)

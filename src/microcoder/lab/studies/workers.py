@@ -29,7 +29,7 @@ def default_jobs() -> int:
 
 
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
-    """Return the distinct work that can be done now.
+    """Return the work that can be done now, each piece once.
 
     A measurement waits for the runs that it reads.
 

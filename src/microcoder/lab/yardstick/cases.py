@@ -1,7 +1,7 @@
 """Cases for a judge: a program, the tests of its problem, and the right verdict.
 
-Fresh cases are generated from a seed: known tactics with new numbers and names, to which no judge
-can be tuned.
+Fresh cases are generated from a seed: they are known tactics with new numbers and names, so that no
+judge can be tuned to them.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The process of a judge under test, and cases that are put to it one after the other."""
+"""The process of a judge under test, which is asked one case after the other."""
 
 from __future__ import annotations
 

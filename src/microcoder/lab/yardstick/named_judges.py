@@ -70,7 +70,7 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
 
 
 def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
-    """Return the names of a file of adapters, which has the function."""
+    """Return the names that a file of adapters defines; ConfigError without this function."""
     # Adapters import what they share with ours by the name that it has where they are asked.
     sys.modules[judges.MODULE] = judges
     try:

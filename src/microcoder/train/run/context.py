@@ -1,8 +1,7 @@
 """The context of a model: how many tokens prompt and response may have together.
 
-It is read from the model's files.
-
-A position beyond the context was never trained: answers become noise there, and vLLM refuses them.
+It is read from the model's files. Positions beyond the context were never trained: answers become
+noise there, and vLLM refuses them.
 """
 
 from collections.abc import Mapping

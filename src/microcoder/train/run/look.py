@@ -1,8 +1,8 @@
 """A look before a run: can this model learn from these problems at all?
 
-Some training problems are sampled as often as a step samples them, by the untrained model, and
-judged. A problem whose samples are all right or all wrong gives no gradient; a run of which all are
-so trains for nothing.
+Some training problems are sampled by the untrained model, as often as a step samples them, and
+judged. A problem whose samples are all right or all wrong gives no gradient; a run with only such
+problems learns nothing.
 """
 
 import random

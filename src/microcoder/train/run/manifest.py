@@ -1,7 +1,8 @@
-"""The manifest of a run: all that reproduces it, and that a resumed run must share with it.
+"""The manifest of a run: all that reproduces it, and that a resumed run must have in common with
+it.
 
-Also checks that a recipe's model, files and own functions exist; the checks download nothing, and
-read no test of a benchmark: a release has gigabytes of them.
+Also checks that a recipe's model, files and own functions exist. The checks download nothing, and
+read no tests of a benchmark: a release has gigabytes of them.
 """
 
 import hashlib

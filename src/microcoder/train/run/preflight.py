@@ -1,9 +1,8 @@
 """What would stop a run at its start or later, found without weights.
 
-For the dry run, `init` and `train` alike.
-
-Files are read, no model is loaded and nothing is downloaded. What only weights or the Hub can tell
-is found as the run starts: missing or broken weights, and prompts of a data set that is not here.
+The dry run, `init` and `train` all use it. Files are read, no model is loaded and nothing is
+downloaded. Some faults are found only as the run starts: missing or broken weights, and prompts of
+a data set that is not on this machine.
 """
 
 import json

@@ -1,13 +1,11 @@
 """Responses of a model in this process, sampled in batches by length.
 
-Each response has a seed of its own.
+transformers' `generate` ends a batch when its longest response has ended. Here a batch ends
+earlier: as soon as the rows of ended responses have cost more than it takes to read the unended
+ones again. These go on in the next batch, which is filled up with prompts that wait.
 
-transformers' `generate` ends a batch when its longest response has ended. Here a batch ends early,
-as soon as the places of ended responses have cost more than it takes to read the others again. The
-others go on in the next batch, which is filled up with prompts that wait.
-
-Each response has random numbers of its own, so which others share its batch changes nothing but
-rounding.
+Each response has a seed and random numbers of its own, so that other responses in its batch change
+nothing but rounding.
 """
 
 import time

@@ -1,15 +1,14 @@
 """TRL's trainer as this package uses it: the only file that names what is private in TRL.
 
 TRL 1.16 has no public place for another sampler, loss or checkpoint, so seven of its private
-methods are overridden or called. Each has a public name here, which the trainers above override:
-`_compute_loss` is `compute_policy_loss`. What they are called with is compared with what the
-installed TRL has when this module is imported; a change is an error that names it, in the place of
-a run that is wrong.
+methods are overridden or called. Each has a public name here, which our trainers override:
+`_compute_loss` is `compute_policy_loss`. As this module is imported, their parameters are compared
+with the installed TRL. A change is an error that names it, so that no run goes wrong silently.
 
 TRL keeps the temperature in three places: the generation config, the vLLM client, and a closure
-that `add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at
-the old temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1):
-`set_sampling`.
+that `add_fused_lm_head` makes for the log-probs. If only some of them are changed, the loss stays
+at the old temperature, silently. Ratios must be taken at the sampling temperature (paper, equation
+1): `set_sampling`.
 """
 
 import inspect

@@ -1,4 +1,4 @@
-"""The random state that TRL's sampler draws from: that of training, and others apart from it."""
+"""The random states that TRL's sampler draws from: one for training, and others for the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,10 +1,8 @@
 """Plug-in that verl loads in each of its processes, to register our names.
 
-It is in the entry point group `verl.plugins`.
-
-Nothing of verl is imported here: each name is entered when verl itself imports the module that
-holds the registry. So a process pays only for what it uses, and verl users who use none of it pay
-nothing.
+It is in the entry point group `verl.plugins`. It imports nothing of verl. Each name is registered
+when verl itself imports the module with the registry. So a process pays only for what it uses, and
+verl users who use none of it pay nothing.
 """
 
 import importlib.util

@@ -1,9 +1,7 @@
 """The judge as verl's reward manager, `reward.reward_manager.name=microcoder`.
 
-It judges responses as they end.
-
-A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by
-which limit.
+It judges responses as they end. It is a manager and not a reward function, since a manager sees the
+tokens: whether a response was cut off, and by which limit.
 """
 
 import asyncio

@@ -1,11 +1,9 @@
 """MicroCoder-GRPO on verl's own trainers, by `trainer.v1.trainer_mode=microcoder`.
 
-Some of their methods are overridden.
-
-verl samples, scores as responses end, balances, takes log-probs, corrects, updates, saves and logs.
-Added are: how each step is sampled; what rewards, masks and advantages its responses get, by the
-functions that every engine calls; and the files of a run directory. verl's `global_steps` is our
-step.
+verl samples, scores responses as they end, balances, takes log-probs, corrects, updates, saves and
+logs. Some of its methods are overridden, to add three things: how each step is sampled; which
+rewards, masks and advantages its responses get, by the functions that every engine calls; and the
+files of a run directory. verl's `global_steps` is our step.
 """
 
 from __future__ import annotations

@@ -165,7 +165,7 @@ def translate(
 
 
 def _refuse_overrides(config: TrainConfig, decided: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an option in [verl] that the recipe decides, or without effect."""
+    """Raise ConfigError for an option in [verl] that has no effect, or that the recipe decides."""
     for name in config.verl:
         for own_name, value in decided.items():
             if _overlap(name, own_name):
