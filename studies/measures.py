@@ -7,16 +7,17 @@ temperatures, by the probe that chooses one.
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Program
+from microcoder.judge.fleet.judge import BatchJudge
 from microcoder.lab.studies.work import MeasuredValue, Work
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
@@ -25,6 +26,9 @@ from microcoder.train.run.probe import Probe, read_probe
 from microcoder.train.run.tasks import Task, load_tasks
 from microcoder.train.run.training import run_training
 from microcoder.train.runs import RunDirectory, read_rollouts, steps_in
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
 ACCEPTED = "accepted"
 
@@ -81,7 +85,7 @@ def judge_both_ways(work: Work, *, share: float = 1 / 3) -> Iterator[MeasuredVal
 def _judge_accepted(
     rows: Sequence[Mapping[str, Any]],
     tasks: Mapping[str, Task],
-    judge: Any,
+    judge: BatchJudge,
 ) -> list[tuple[float, float]]:
     """Return for each rollout whether the robust and whether the strict comparison accepts it."""
     wanted = []
@@ -238,7 +242,7 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
     """
     from transformers import AutoTokenizer
 
-    tokenizer = AutoTokenizer.from_pretrained(before)
+    tokenizer: Any = AutoTokenizer.from_pretrained(before)
     responses = read_responses(tokenizer, rows)
     if len(responses) < _LEAST_READ_SHARE * len(rows):
         raise DataError(
@@ -252,7 +256,9 @@ def measure_shifts(before: Path, after: Path, rows: Sequence[dict[str, Any]]) ->
     return [Shift(response, b - a) for response, a, b in zip(responses, old, new, strict=True)]
 
 
-def read_responses(tokenizer: Any, rows: Sequence[dict[str, Any]]) -> list[TokenizedResponse]:
+def read_responses(
+    tokenizer: "PreTrainedTokenizerBase", rows: Sequence[dict[str, Any]]
+) -> list[TokenizedResponse]:
     """Return the responses whose text is read back as equally many tokens;
     whole ones end with the tokenizer's end.
     """
@@ -357,7 +363,7 @@ HOLDING_SHARE = 0.8
 """A temperature holds if it keeps this share of the best accuracy among those tried."""
 
 
-def holding_temperature(sweep: Any) -> float | None:
+def holding_temperature(sweep: Iterable[Mapping[str, Any]]) -> float | None:
     """Return the highest temperature at which accuracy holds, interpolated between those tried;
     None without a sweep.
 

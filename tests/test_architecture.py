@@ -71,8 +71,8 @@ MAY_START_PROCESSES = {
     "data/pipeline/runner.py": "takes shards through the steps of a build, a process a core",
     "lab/studies/workers.py": "starts the training processes of a study",
     "lab/yardstick/lanes.py": "starts the throw-away process of a judge under test",
-    "lab/yardstick/inside/worker.py": "is that process, which closes itself off",
-    "lab/yardstick/inside/judges.py": "runs in that process, and is what judges are made of",
+    "lab/yardstick/contained/worker.py": "is that process, which closes itself off",
+    "lab/yardstick/contained/judges.py": "runs in that process, and is what judges are made of",
     "train/verl/engine.py": "starts verl's command line",
     "train/run/manifest.py": "asks git for the commit that a run records",
 }

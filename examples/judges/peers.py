@@ -6,7 +6,7 @@ a function from a case to True, False, or None if the judge says that it could n
 about the judge's version. A case is a dictionary: `code`, `tests` (pairs of input and expected
 output), `fn_name`, `time_limit_seconds`. The file runs in the judge's throw-away process with the
 standard library and the judge itself, no more; `yardstick_judges` is there what the package's own
-judges are made of (`microcoder/lab/yardstick/inside/judges.py`).
+judges are made of (`microcoder/lab/yardstick/contained/judges.py`).
 """
 
 import ast

@@ -1,13 +1,19 @@
 import os
 import subprocess
 import sys
+import time
 from dataclasses import replace
 
 import pytest
 
 from microcoder.cli.display import StepDisplay, describe_sampling
 from microcoder.cli.train import RunDisplay
-from microcoder.train.run.progress import SamplingProgress
+from microcoder.train.run.progress import (
+    SECONDS_BETWEEN_REPORTS,
+    PassCounter,
+    SamplingProgress,
+    UpdateProgress,
+)
 from tests.train.test_metrics import EVALUATION, HEALTHY
 
 SECONDS = {"generate": 8.0, "update": 2.0, "total": 10.0}
@@ -136,6 +142,36 @@ def test_a_log_gets_a_line_of_a_batch_after_half_a_minute_and_not_before(
     display.sampling(replace(SAMPLING, seconds=31.5))
     display.sampling(replace(DONE, seconds=90.0))
     assert capsys.readouterr().err == ""
+
+
+def test_a_log_gets_a_line_of_updates_after_half_a_minute_and_not_before(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display = RunDisplay()
+    display.updating(UpdateProgress(number=2, total=8, seconds=12.0))
+    assert capsys.readouterr().err == ""
+    # A display of its own: this one's silence is as long as its updates.
+    display = RunDisplay()
+    display.updating(UpdateProgress(number=2, total=8, seconds=340.2))
+    assert capsys.readouterr().err == "update: pass 2 of 8, 340 s\n"
+    display.updating(UpdateProgress(number=3, total=8, seconds=341.0))
+    assert capsys.readouterr().err == ""
+
+
+def test_passes_are_counted_from_the_first_of_each_step() -> None:
+    reported: list[UpdateProgress] = []
+    counter = PassCounter(3, reported.append)
+    # Two steps of three passes; only the pass after the pause begins late enough to be told of.
+    for _ in range(3):
+        counter.begin_pass()
+    counter.begin_pass()
+    time.sleep(SECONDS_BETWEEN_REPORTS)
+    counter.begin_pass()
+    counter.begin_pass()
+    (progress,) = reported
+    assert progress.number == 2
+    assert progress.total == 3
+    assert progress.seconds >= SECONDS_BETWEEN_REPORTS
 
 
 def test_the_line_of_a_step_says_how_far_its_batch_is() -> None:

@@ -95,6 +95,7 @@ def test_what_cannot_act_is_said(
     idle: str,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
+    # All 64 problems of a step in one update, so that every ratio is 1.
     keys = {"batch.ppo_mini_batch_size": "64", **keys}
     (said,) = find_idle(
         load_config(TrainConfig, [ROOT / "recipes/micro/config.toml"], overrides=keys)
@@ -140,6 +141,7 @@ def test_an_algorithm_over_a_recipe_changes_the_algorithm_alone(setting: str) ->
     assert len({config.algorithm.model_dump_json() for config in configs.values()}) == len(
         ALGORITHMS
     )
+    # By the keys of [algorithm] in which each differs from DAPO.
     for name, config in configs.items():
         assert config.model_copy(update={"algorithm": base.algorithm}) == base
         ours = base.algorithm.model_dump()

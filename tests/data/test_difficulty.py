@@ -42,6 +42,7 @@ def test_a_problem_is_scored_three_times_and_answers_are_kept(tmp_path: Path) ->
         for _ in range(2):
             with closing(Endpoint(settings, cache=tmp_path / "cache" / "answers")) as endpoint:
                 scored = score_difficulty(CANDIDATE, endpoint)
+            # The mean of requests 1, 2 and 3; the second time all three come from the cache.
             assert scored.difficulty.predicted == 2.0
             assert scored.difficulty.predictor.startswith("tiny ")
             assert "implementation 2.00" in scored.lineage[-1].detail
@@ -55,6 +56,7 @@ def test_answers_beside_the_schema_leave_no_difficulty_and_a_dead_server_is_an_e
         with closing(Endpoint(settings)) as endpoint:
             assert score_difficulty(CANDIDATE, endpoint) == CANDIDATE
         assert [request["seed"] for request in asked] == [0, 3, 6]
+    # Nothing listens at port 9 (discard); closed after 0.2 s, so that retries do not wait.
     for most in (0, 5):
         endpoint = Endpoint(
             EndpointSettings(model="tiny", base_url="http://127.0.0.1:9/v1", max_retries=most)
@@ -68,6 +70,7 @@ def test_an_answer_must_follow_the_schema_and_its_scores_be_on_the_scale() -> No
     whole = dict.fromkeys(DIMENSIONS, 3)
     wrong = (
         {"implementation": 1},
+        # The scale is of whole numbers, 1 to 5.
         *(dict.fromkeys(DIMENSIONS, one) for one in (0, 6, 2.5, True, "3", None)),
     )
     replies = [json.dumps(one) for one in (*wrong, {**whole, "reason": "short"})]
@@ -103,6 +106,7 @@ def test_only_the_easiest_problems_are_dropped_down_to_their_share(
 ) -> None:
     settings = SelectionSettings()
     candidates = [make(number, value) for number, value in enumerate(values)]
+    # By default, below 2.5 is easy, and at most a fifth of what is kept may be.
     easy_ones = set()
     for candidate in candidates:
         if (candidate.difficulty.predicted or 0) < 2.5:
@@ -138,6 +142,7 @@ def test_a_candidate_says_its_pass_rate_and_what_it_belongs_to() -> None:
     assert published.measured_on == "a/b@7"
     judged = with_pass_rate(make(1, None, "a/b=4/4"), "a/b", "a/b@7")
     assert judged.difficulty.pass_rate == 1.0
+    # The lower end of Wilson's 95 % interval for 4 of 4: 4 / (4 + 1.96 ** 2).
     assert judged.difficulty.pass_rate_low == 0.5101, (
         "four attempts that all passed are no certainty"
     )
@@ -167,6 +172,7 @@ def test_attempts_are_judged_by_our_evaluator(judge: Judge) -> None:
 ENDPOINT = {"base_url": "http://localhost:1/v1", "model": "m"}
 
 
+# From the easiest to the hardest, by the model's score and by how often it passes.
 ROWS = [make(0, 1.2, "m=4/4"), make(1, 1.5, "m=3/4"), make(2, 1.9, "m=1/4")]
 
 
@@ -205,6 +211,8 @@ def test_problems_are_selected_by_scores_and_by_pass_rates_where_asked_for() -> 
         {"endpoint": ENDPOINT, "selection": {"easy_below": 1.4}}
     )
     assert [isinstance(row, Candidate) for row in pass_through(scored)] == [False, True, True]
+    # Easy is what fails less often than the boundary: only the first row, which never fails. It is
+    # one of three, and so may stay with a share of 0.4 but not of 0.2.
     for boundary, easy_share, is_first_kept in ((0.1, 0.4, True), (0.2, 0.2, False)):
         by_rate = {"by": "pass_rate", "easy_below": boundary, "easy_share": easy_share}
         rated = DifficultySettings.model_validate({"pass_rates_of": "m", "selection": by_rate})

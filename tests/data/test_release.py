@@ -55,8 +55,11 @@ def test_training_reads_a_corpus_as_it_is(tmp_path: Path) -> None:
 
 def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes() -> None:
     for answers, checker, share, chance in (
+        # One answer: the coin has only that side.
         ("yes yes yes", Checker(), 1.0, 1.0),
+        # Three flips of a coin, all right.
         ("yes no no", Checker(), 2 / 3, 1 / 8),
+        # Three answers are too many for a coin.
         ("1 2 3", Checker(), 1 / 3, 0.0),
         ("Yes YES no", Checker(), 1 / 3, 0.0),
         ("Yes YES no", Checker(type="tokens", case_sensitive=False), 2 / 3, 1 / 8),
@@ -70,6 +73,7 @@ def test_guesses_are_rated_by_the_answers_in_the_letters_that_the_checker_takes(
 
 
 def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_path: Path) -> None:
+    # Plain graders compare texts, so that only the last is judged alike.
     checkers = [
         Checker(type="float", tolerance=1e-6),
         Checker(type="program", code="exit(0)"),
@@ -91,6 +95,7 @@ def test_what_a_plain_grader_would_misjudge_has_no_tests_that_it_could_read(tmp_
 @pytest.mark.parametrize(
     ("name", "licences", "said"),
     [
+        # Names that YAML would take for a mapping, a comment, a list, a bool.
         ("my: corpus", ("MIT", "MIT"), "mit"),
         ('"#', ("MIT", "GPL-3.0"), "other"),
         ("- no", ("", ""), "unknown"),

@@ -29,8 +29,8 @@ from microcoder.eval.evaluation import plan_evaluation
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
-    build_asker,
     build_messages,
+    build_prompt_builder,
     load_questions,
 )
 from microcoder.eval.report import Sample
@@ -90,6 +90,7 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
     answers = {"a": [RIGHT, WRONG], "b": [WRONG, WRONG], "c": [DOUBLE, DOUBLE]}
     config = file_config(tmp_path, bench_file, answers)
     results = run(config, tmp_path / "run")
+    # Of two answers each a has one right, b none, c both: on average 1/2; two of three have one.
     assert cell(results)["value"] == pytest.approx(0.5)
     assert cell(results, k=2)["value"] == pytest.approx(2 / 3)
     assert cell(results, "atcoder")["value"] == pytest.approx(0.25)
@@ -110,12 +111,14 @@ def test_answers_from_a_file_become_a_grid_once_and_a_fault_is_in_no_figure_and_
         faulty.append({**row, "verdict": "sandbox_fault"} if row["problem_id"] == "b" else row)
     folder.verdicts.write_text("".join(json.dumps(row) + "\n" for row in faulty))
     without = summarise(folder)
+    # b is in no figure: the mean of 1/2 and 1.
     assert without["num_unscored"] == 2
     assert cell(without)["value"] == 0.75
     assert cell(without)["num_problems"] == 2
     again = run(config, tmp_path / "run")
     assert again["num_unscored"] == 0
     assert cell(again)["num_problems"] == 3
+    # The six of before, and the two that were judged again.
     assert len(folder.verdicts.read_text().splitlines()) == 8
 
 
@@ -137,6 +140,7 @@ def test_a_changed_config_benchmark_or_file_or_another_place_is_refused(
         DataError, match=r'another config \(benchmark\.dialect: "plain" -> "livecodebench"\)'
     ):
         run(other, tmp_path / "run")
+    # The number of workers changes no verdict, and so is no other config.
     run(
         file_config(tmp_path, bench_file, answers, **path, **{"judging.workers": "2"}),
         tmp_path / "run",
@@ -257,7 +261,7 @@ def test_a_killed_run_resumes_where_it_stopped(tmp_path: Path, bench_file: Path)
 def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Path) -> None:
     config = file_config(tmp_path, bench_file, {})
     stdin, _, call = load_questions(config)
-    system, user = build_messages(stdin, config, build_asker(config))
+    system, user = build_messages(stdin, config, build_prompt_builder(config))
     assert system["content"].startswith(
         "You are an expert Python programmer. You will be given a question"
     )
@@ -275,7 +279,7 @@ def test_prompts_are_livecodebenchs_to_the_letter(tmp_path: Path, bench_file: Pa
         "```\n\n"
         "### Answer: (use the provided format with backticks)\n\n"
     )
-    asked = build_messages(call, config, build_asker(config))
+    asked = build_messages(call, config, build_prompt_builder(config))
     assert f"```python\n{call.problem.starter_code}\n```\n\n### Answer" in asked[1]["content"]
 
 

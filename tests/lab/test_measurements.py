@@ -145,6 +145,7 @@ def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> No
         assert len({work.folder for work in works}) == len(works) == 8
         return works[0].folder
 
+    # Words decide no row.
     assert place() == place(text=STUDY.replace("Does a higher", "Does any higher"))
     keys = STUDY.replace(
         "[measurements.score.metrics]", "set = { num_steps = 2 }\n[measurements.score.metrics]"
@@ -155,6 +156,7 @@ def test_what_decides_a_measurement_is_in_its_folders_name(tmp_path: Path) -> No
 
 def test_a_unit_that_lacks_a_level_is_left_out() -> None:
     values = (("a", "1", 1.0), ("b", "1", 3.0), ("b", "1", 5.0), ("b", "2", 9.0))
+    # Unit 1 has 3 and 5 under b, so 4 on average, less 1 under a; unit 2 has nothing under a.
     contrast = Contrast(metric="m", measurement="x", of=("b",), against=("a",))
     assert pair_rows(contrast, [MeasuredValue("m", *value) for value in values]) == {"1": 3.0}
 
@@ -168,6 +170,7 @@ def test_a_dose_gives_the_slope_over_what_was_measured(tmp_path: Path) -> None:
         run = write_run(tmp_path / level, Recipe(num_steps=6, evaluate_every=3, seed=place))
         history = read_history(run)
         histories[level] = {0: history}
+        # Half of the run, as the feature says: three of six steps, the first of two evaluations.
         doses.append(fmean(step.masked_share for step in history.steps[:3]))
         lengths.append(history.evaluations[1].length_mean)
     study = {
@@ -207,6 +210,7 @@ def test_a_study_of_measurements_is_never_done_twice(
     assert len(first["next"]) == 8
     assert first["num_finished"] == 8
     assert json.loads(call("--jobs", "1", "--json"))["next"] == []
+    # The function adds an x each time that it is called.
     assert [path.read_text() for path in tmp_path.glob("runs/*/*/calls")] == ["x"] * 8
     told = json.loads(call("--report", "--json"))
     effect = told["studies"]["study"]["effects"][told["claims"][0]["primary"]]
@@ -261,6 +265,7 @@ def test_two_studies_may_call_their_own_claims_alike(
 def test_an_interrupted_study_ends_its_processes_and_one_that_dies_ends_the_study(
     tmp_path: Path,
 ) -> None:
+    # Seed 0 fails, seed 1 hangs until it is interrupted, and dies when it is begun once more.
     trouble = """    assert work.seed, "no luck"
     if (work.folder / "pid").exists(): os._exit(1)
     if work.seed == 1: (work.folder / "pid").write_text(str(os.getpid())); time.sleep(600)
@@ -317,6 +322,7 @@ def test_a_treatment_that_reaches_too_little_cannot_appear(tmp_path: Path) -> No
     assert claim.check is not None
     effect = Effect(1.0, 0.9, 1.1, 8, by_seed=(1.0,), by_start=(1.0,), freedom=7.0)
     for value, share, verdict in (
+        # A treatment must reach a twentieth of what it could change.
         (1.0, 0.04, ClaimFinding.CANNOT_APPEAR),
         (1.0, 0.06, ClaimFinding.SUPPORTED),
         (1.0, None, ClaimFinding.SUPPORTED),

@@ -217,6 +217,7 @@ def test_a_published_verdict_is_what_its_records_say_over_starts(
     low, high = interval_over(starts)
     page = (INSIGHTS / f"{study}.md").read_text()
     published = read_published(page, name)
+    # Shares are published in points. Pages round to a tenth: half of that, and a bit for floats.
     scale = 100 if " points" in published.rest.partition(":")[0] else 1
     assert published.effect == pytest.approx(scale * value, abs=0.051)
     counted = "1 start, " if len(starts) == 1 else f"{len(starts)} starts, "
@@ -225,6 +226,7 @@ def test_a_published_verdict_is_what_its_records_say_over_starts(
     if len(starts) > 1:
         ends = [float(end) for end in re.findall(r"\[(\S+), (\S+)\]", published.rest)[0]]
         assert ends == pytest.approx([scale * low, scale * high], abs=0.051)
+    # Whatever the interval: so few starts conclude nothing about seeds.
     if len(starts) < LEAST_STARTS:
         assert published.verdict == "inconclusive"
         assert f"{counted}at least 8 are needed" in published.rest
@@ -290,6 +292,7 @@ def test_results_hold_the_means_of_starts_behind_every_interval() -> None:
         starts = effect["by_start"]
         assert len(starts) == effect["num_draws"]
         assert effect["value"] == pytest.approx(np.mean(starts), abs=1e-8)
+        # Equal starts have another interval, which is not Student's.
         if len(starts) > 1 and np.ptp(starts) > 1e-6:
             half = stats.t.ppf(0.975, len(starts) - 1) * stats.sem(starts)
             assert effect["high"] - effect["value"] == pytest.approx(half, rel=1e-5)

@@ -93,6 +93,7 @@ def test_the_report_says_what_was_gained_and_how_sure_that_is(runs: Path) -> Non
         "pass@4",
     ]
     assert rows_of(told, "before-after")["all problems"][-1] == headline["difference"]
+    # Of 72 answers: 18 problems, 4 samples each.
     num_wrong = history.after.outcomes["wrong_answer"]
     assert (
         rows_of(told, "before-after")["verdict wrong_answer"][2]
@@ -131,6 +132,7 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
     (jump, name, state), truncated, doses_line = describe_report(replace(history, steps=steps))[
         "story"
     ]
+    # A tenth of six steps is one step: the first, the last, and the largest rise between two.
     assert jump == (
         "Mean reward: 0.100 at first, 0.500 in the end, the largest rise +0.400 from step 3 to 4."
     )
@@ -139,6 +141,7 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
     assert state["split"] == "train"
     assert truncated[2]["truncated"] == "yes"
     assert " Of 18 masked, " in truncated[0]
+    # The mask took 2 % with one sign and 1 % with the other.
     assert doses_line[0] == (
         "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00%, "
         "as the engine counts."
@@ -151,10 +154,12 @@ def test_unscored_samples_are_counted_apart(tmp_path: Path) -> None:
             tmp_path, Recipe(num_steps=3, evaluate_every=3, num_heldout=9, num_unscored_each=4)
         )
     )
+    # Four in each of three steps, before and after.
     assert any(
         n.startswith("20 unscored samples: 12 in training, 4 before, 4 after.")
         for n in told["notices"]
     )
+    # One problem of nine has no scored sample left.
     assert "8 problems, 4 samples each" in told["headline"]["text"]
 
 
@@ -162,6 +167,7 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     run = RunDirectory(copied)
     run.summary.unlink()
     whole = run.metrics.read_text()
+    # As a kill leaves it, in the middle of a line.
     run.metrics.write_text(whole + '{"step": 7, "reward_m')
     told = told_of(copied)
     assert told["state"] == "not finished"
@@ -170,12 +176,14 @@ def test_a_run_that_is_not_whole_says_so(copied: Path, tmp_path: Path) -> None:
     run.metrics.write_text(whole)
     append_row(run.metrics, run.read_metrics()[-1] | {"step": 7, "from_the_future": 1})
     assert len(read_history(copied).steps) == 7
+    # Tiers are known from the samples alone.
     shutil.rmtree(copied / "evaluations")
     shutil.rmtree(copied / "rollouts")
     told = told_of(copied)
     assert "18 problems" in told["headline"]["text"]
     assert "easy" not in rows_of(told, "before-after")
     first = run.read_evaluations()[0]
+    # The last evaluation is now the first once more: nothing has changed.
     append_row(run.evaluations, first | {"step": 7})
     told = told_of(copied)["headline"]
     assert told["difference"][1] == "flat"

@@ -42,6 +42,10 @@ def wrong_and_formatted(*formats: float) -> list[ScoredRollout]:
     return [scored(Outcome.WRONG_ANSWER, reward=reward) for reward in formats]
 
 
+# What is flat depends on the question: by correctness a group of wrong answers teaches nothing, by
+# reward it does where the rewards differ.
+
+
 def test_wrong_answers_of_which_some_have_a_reward_for_their_format_are_flat_by_correctness() -> (
     None
 ):
@@ -101,6 +105,7 @@ def test_flat_groups_give_way_in_place_until_none_is_flat_or_the_rounds_or_the_p
     assert sorted(one.problem_id for one in [*groups, *left_out]) == sorted(all_asked)
     assert [one.problem_id for one in groups][::3] == ["0", "3"], "what is mixed stays in its place"
     # As many as are flat are asked in each round, or what is left.
+    # Of problems 0 to 5, every third is mixed.
     num_flat = 4
     num_left = len(spares)
     for names in asked[1:]:
@@ -118,6 +123,7 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
     and finds two of its groups flat where this one finds one.
     """
     asked: list[list[str]] = []
+    # What the other one sends: its problems, then how many of its groups are flat in each round.
     others: list[list[object]] = [["4", "5"], [2], [0]]
 
     def sample(problem_ids: Sequence[str]) -> list[Sampled]:
@@ -137,6 +143,8 @@ def test_processes_ask_equally_many_and_never_the_same() -> None:
         processes=Processes(index=1, count=2, gather=lambda mine: [*mine, *others.pop(0)]),
     )
     spares = order_spares(IDS, asked={"3", "7", "4", "5"}, seed=0, step=1)
+    # The first two spares are the other process's, which comes first; both take two, since every
+    # process must sample equally many.
     assert asked == [["3", "7"], spares[2:4]]
     assert groups[0].problem_id == "3"
     even = []
@@ -157,6 +165,7 @@ def test_fewer_spares_than_flat_groups_replace_as_many_as_they_can() -> None:
         seed=0,
         step=1,
     )
+    # Of 20 problems 16 were asked, all flat: four are left, and two of these are mixed.
     assert {one.problem_id for one in groups[:2]} == {"0", "19"}
     assert [one.problem_id for one in groups[2:]] == IDS[3:17]
     assert {one.problem_id for one in left_out} == {"1", "2", "17", "18"}
@@ -192,6 +201,7 @@ def test_what_was_seen_long_ago_is_forgotten() -> None:
         for one in IDS:
             counts.append(PassCount(seen, one, *(0, 400) if one == "7" else (200, 200)))
         counts += [PassCount(201, "7", 100, 100)]
+        # By chance 10 of 20 problems are asked: 20 of 40 times.
         num_asked = sum("7" in choose(counts, number=10, step=201 + n) for n in range(40))
         assert num_asked > 10 if is_asked else num_asked == 0
 

@@ -24,10 +24,8 @@ HUMANEVAL_ROW = {
 }
 
 
-@pytest.fixture(scope="module")
-def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
-    """Return what each part of a small session reported, by its name."""
-    folder = tmp_path_factory.mktemp("gpu_real")
+def run_session(folder: Path, *options: str) -> dict[str, dict[str, Any]]:
+    """Run a small session, and return what each part reported, by its name."""
     make_model(folder / "model", tiny=True)
     write_problems(folder / "train.jsonl", generate_problems(split="train", num_problems=4))
     write_problems(folder / "heldout.jsonl", generate_problems(split="heldout", num_problems=2))
@@ -44,6 +42,7 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
         f"--train={folder / 'train.jsonl'}",
         f"--heldout={folder / 'heldout.jsonl'}",
         f"--out={folder / 'out'}",
+        *options,
     ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
@@ -51,6 +50,22 @@ def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]
     return {row["part"]: row for row in map(json.loads, done.stdout.splitlines())}
 
 
+@pytest.fixture(scope="module")
+def parts(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Any]]:
+    """The parts of a session that has all its time: four commands, which import torch each."""
+    return run_session(tmp_path_factory.mktemp("gpu_real"))
+
+
+@pytest.mark.slow
+def test_a_session_without_time_says_what_it_leaves_out(tmp_path: Path) -> None:
+    parts = run_session(tmp_path, "--minutes=0")
+    # The evaluations are stopped at once, and nothing is left for the training.
+    assert list(parts) == ["machine", "humaneval-model", "before", "train"]
+    assert parts["before"]["failed"].startswith("stopped after")
+    assert parts["train"]["left_out"].endswith("minutes are left")
+
+
+@pytest.mark.long
 @pytest.mark.slow
 def test_a_small_session_does_all_parts_in_order(parts: dict[str, dict[str, Any]]) -> None:
     assert list(parts) == [
@@ -64,12 +79,14 @@ def test_a_small_session_does_all_parts_in_order(parts: dict[str, dict[str, Any]
         assert "failed" not in row
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_it_asks_as_many_problems_as_its_size_says(parts: dict[str, dict[str, Any]]) -> None:
     assert parts["humaneval-model"]["num_problems"] == 2
     assert parts["before"]["num_problems"] == parts["after"]["num_problems"] == 2
 
 
+@pytest.mark.long
 @pytest.mark.slow
 def test_training_reports_its_steps_speed_and_memory(parts: dict[str, dict[str, Any]]) -> None:
     found = parts["train"]

@@ -49,6 +49,7 @@ class FaultySandbox:
         verdicts = self._judge.judge(programs, problems, **options)
         changed = []
         for n, one in enumerate(verdicts):
+            # With groups of four: sometimes one, sometimes none is unscored.
             changed.append(Verdict(Outcome.SANDBOX_FAULT, (), 0) if n % 5 == 3 else one)
         return changed
 

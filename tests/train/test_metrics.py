@@ -85,6 +85,7 @@ def test_diversity_is_the_share_of_places_whose_4_gram_was_not_seen_before(
 
 
 def test_a_problem_without_4_grams_is_in_no_mean() -> None:
+    # One 4-gram in two places; two tokens have none.
     assert measure_diversity([[[1, 2]], [[1, 2, 3, 4], [1, 2, 3, 4]]]) == 0.5
     assert measure_diversity([[[1]]]) is None
 
@@ -110,6 +111,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
         Repeat.JUDGED_ANEW,
     }
     seen = {"logp_difference": 0.01, "weight": 1.0, "dropped_share": 0.0}
+    # The values lie on both sides of each threshold, which alarms.py names.
     rings: list[tuple[dict[str, Any], list[str]]] = [
         ({"no_code_share": 0.05, "zero_variance_share": 0.3, "unscored_share": 0.01}, []),
         ({"truncated_share": 0.95}, ["everything_truncated"]),
@@ -134,6 +136,7 @@ def test_each_alarm_by_what_it_is_for() -> None:
     ]
     for changes, rung in rings:
         assert names(**changes) == rung
+    # Straight down by 16 % of where it began.
     assert names(tuple(0.7 - 0.01 * step for step in range(12))) == ["diversity_falling"]
 
 
@@ -167,6 +170,7 @@ def test_a_short_run_whose_diversity_collapses_rings() -> None:
     (alarm,) = find_alarms(last, history=rows[:12], num_steps=24)
     assert alarm.name == "diversity_falling"
     assert "in 8 steps" in alarm.cause
+    # In a long run the window is longer than these 13 steps.
     assert find_alarms(last, history=rows[:12], num_steps=300) == []
 
 
@@ -219,6 +223,7 @@ def test_entropy_that_rises_steadily_by_half_rings() -> None:
 
 
 def test_entropy_that_rises_by_less_falls_or_jumps_once_does_not_ring() -> None:
+    # By 17 % only; down; flat, and then one jump.
     assert entropies(0.40, 0.41, 0.42, 0.43, 0.44, 0.45, 0.46, last=0.47) == []
     assert entropies(0.75, 0.7, 0.65, 0.6, 0.55, 0.5, 0.45, last=0.4) == []
     assert entropies(0.4, 0.4, 0.4, 0.4, 0.4, 0.4, 0.4, last=0.9) == []
@@ -259,6 +264,7 @@ def test_loops_are_found_as_by_trying_every_period(tokens: list[int]) -> None:
         size = 0
         while size < len(tokens) and tokens[-1 - size] == tokens[-1 - size % period]:
             size += 1
+        # What counts as a loop: 48 tokens at least, and three rounds of its period.
         if size >= 48 and size >= 3 * period:
             found = True
     assert ends_in_loop(tokens) is found

@@ -42,6 +42,7 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
         threshold=threshold,
         lower_threshold=lower,
     )
+    # Padding has a log-prob of 7: a ratio of e^7, if it were counted, would show.
     width = max(map(len, rows))
     trainer = torch.tensor([row + [7.0] * (width - len(row)) for row in rows], dtype=torch.float64)
     mask = torch.tensor([[1] * len(row) + [0] * (width - len(row)) for row in rows])
@@ -65,6 +66,7 @@ def test_every_rule_is_its_equation_a_response_at_a_time(
                 bound = 0.0
             else:
                 bound = threshold if ratio > threshold else lower
+            # At a bound itself, rounding decides.
             near_bound = min(abs(ratio - threshold), abs(ratio - lower)) < 1e-9
             assert near_bound or weight == pytest.approx(ratio if inside else bound)
         assert seen.weight == pytest.approx(sum(given_weights[: len(row)]) / len(row))
@@ -81,6 +83,7 @@ def test_what_the_sampler_did_not_report_counts_once() -> None:
         settings=MismatchConfig(),
     )
     assert float(corrected.weights[0, 1]) == 1.0
+    # e^0.5, 1 and e^0.1: 1.25 on average.
     assert corrected.rows[0].weight < 2
 
 
@@ -95,6 +98,7 @@ def test_a_response_of_which_nothing_is_left_is_masked() -> None:
     assert dropped.masked_why == "sampler_mismatch"
     assert masked.masked_why == "truncated"
     figures = summarise_mismatch([kept, dropped, masked])
+    # Two of three have a weight of 0, for whatever reason they are masked.
     assert figures["dropped_share"] == pytest.approx(2 / 3)
     assert figures["weight"] == pytest.approx(1.1 / 3)
     assert summarise_mismatch([replace(kept, mismatch=None)]) == {}
@@ -112,6 +116,7 @@ def test_trl_gets_what_the_recipe_says_and_room_is_made_for_the_run_and_not_for_
         config(**{"rollout.vllm.enable_sleep_mode": "true"}), longest_prompt_tokens=9
     )
     assert here["vllm_enable_sleep_mode"] is True
+    # A prompt of 9 tokens, and the default limit of 8,192.
     assert here["vllm_max_model_length"] == 8201
     plain = vllm_arguments(
         config(**{"rollout.mismatch.correction": "off"}), longest_prompt_tokens=9

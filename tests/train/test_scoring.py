@@ -70,6 +70,7 @@ def test_each_equals_its_equation_in_float64_of_the_scored(
     for place, reward in enumerate(group):
         if reward is not None:
             places.append(place)
+    # The equations know nothing of unscored members: they are taken out, and put back as 0.
     scored = np.array([group[place] for place in places], dtype=np.float64)
     advantages = ADVANTAGES[name](group)
     for place, reward in enumerate(group):
@@ -82,6 +83,7 @@ def test_each_equals_its_equation_in_float64_of_the_scored(
 
 
 def test_maxrl_refuses_a_mean_below_zero() -> None:
+    # (-1 + 0) / 2: to divide by a negative mean would turn right into wrong.
     with pytest.raises(TrainingError, match=r"has -0\.5; use rewards that are 0 or more"):
         weigh_by_mean([-1.0, 0.0])
 
@@ -161,6 +163,7 @@ def test_what_is_masked_and_why(
 @given(st.lists(st.integers(0, 3), max_size=40), st.integers(1, 12))
 def test_repeats_compares_the_last_two_windows(tokens: list[int], window: int) -> None:
     assert repeats(tokens + tokens[-window:], window_tokens=window) == (len(tokens) >= window)
+    # The 8 occurs nowhere else, so that no window before it ends alike.
     assert not repeats([*tokens, 7, *tokens, 8][-2 * window :], window_tokens=window)
 
 
@@ -174,9 +177,12 @@ def test_draws_depend_on_everything_and_are_uniform() -> None:
     many = [draw_uniform(seed=0, step=1, problem_id="a", sample_index=i) for i in range(4000)]
     for draw in many:
         assert 0 <= draw < 1
+    # Of 4,000 draws 400 are below 0.1, give or take 19: 0.02 is four standard errors.
     assert abs(sum(draw < 0.1 for draw in many) / len(many) - 0.1) < 0.02
 
 
+# DAPO (arXiv 2503.14476): of a limit of 20,480 tokens the last 4,096 are penalised in proportion,
+# so by -1/2 in the middle of these and by -1 at the limit.
 @pytest.mark.parametrize(
     ("num_tokens", "penalty"),
     [(0, 0.0), (16384, 0.0), (16385, -1 / 4096), (18432, -0.5), (20480, -1.0)],
@@ -190,6 +196,7 @@ def test_the_values_of_the_dapo_paper(num_tokens: int, penalty: float) -> None:
 @pytest.mark.parametrize(
     ("reward", "factor", "penalty", "left"),
     [
+        # Left is factor * reward - penalty; a reward that is not positive keeps its size.
         (1.0, 0.0, 0.0, 0.0),
         (1.0, 0.5, 0.0, 0.5),
         (0.0, 0.5, 0.25, -0.25),
@@ -241,6 +248,7 @@ def score(
 def test_mean_std_mask_and_its_reason(judge: Judge) -> None:
     scored = score(judge, AlgorithmConfig(masking=ConditionalMasking(rho=1.0)))
     assert [sample.reward for sample in scored] == [1.0, 1.0, 0.0, 0.0]
+    # Four deviations of 1/2: the variance is 4 * 1/4 over n - 1 = 3.
     std = (1 / 3) ** 0.5
     assert [sample.advantage for sample in scored] == pytest.approx(
         [0.5 / std, 0, -0.5 / std, 0], abs=1e-5
@@ -271,12 +279,15 @@ def test_weights_come_before_the_groups_mean(judge: Judge) -> None:
     rewards = load_rewards([("all_tests", 1.0, {}), ("format", 0.25, {})])
     rules = build_rules(AlgorithmConfig(masking=UNMASKED), max_response_tokens=10, rewards=rewards)
     (scored,) = score_rollouts([GROUP], [PROBLEM], judge=judge, rules=rules, seed=0, step=1)
+    # A whole code block that ended by itself adds 0.25: both truncated responses lack it.
     assert [sample.reward for sample in scored] == [1.25, 1.0, 0.25, 0.0]
+    # The mean is 2.5 / 4 = 0.625.
     std = ((0.625**2 + 0.375**2 + 0.375**2 + 0.625**2) / 3) ** 0.5
     expected = [part / std for part in (0.625, 0.375, -0.375, -0.625)]
     assert [sample.advantage for sample in scored] == pytest.approx(expected, abs=1e-5)
 
 
+# Of a limit of 10 tokens the last 4 cost: 6 tokens nothing, 8 tokens 2/4, 10 tokens 1.
 SOFT = SoftPenalty(kind="soft_penalty", window_tokens=4)
 STOP = StopProperly(kind="stop_properly", factor=0.5, penalty=0.25)
 
@@ -284,7 +295,9 @@ STOP = StopProperly(kind="stop_properly", factor=0.5, penalty=0.25)
 @pytest.mark.parametrize(
     ("masking", "penalties", "rewards", "advantages"),
     [
+        # Rewards sum to -0.5, and each advantage is a reward less their mean of -0.125.
         (SOFT, [0.0, -1.0, -0.5, -1.0], [1.0, 0.0, -0.5, -1.0], [1.125, 0.125, -0.375, -0.875]),
+        # Rewards sum to 1, so the mean is 0.25.
         (STOP, [0.0, -0.75, 0.0, -0.25], [1.0, 0.25, 0.0, -0.25], [0.75, 0.0, -0.25, -0.5]),
     ],
 )
@@ -308,8 +321,10 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
     mask_all = AlgorithmConfig(advantage="dr_grpo", masking=MaskAll(kind="all"))
     scored = score(judge, mask_all)
     assert [sample.lost for sample in scored] == [{}, {"mask": 0.5}, {}, {"mask": -0.5}]
+    # Of four advantages of size 1/2, one of each sign is taken: 0.5 of 2 each.
     assert share_removed_advantages(scored) == {"mask_negative": 0.25, "mask_positive": 0.25}
     lowered = score(judge, AlgorithmConfig(advantage="dr_grpo", masking=SOFT))
+    # Without the penalty they are +-1/2; with it 1.125, 0.125, -0.375, -0.875 (see above).
     assert [sample.lost.get("penalty", 0.0) for sample in lowered] == [-0.625, 0.375, -0.125, 0.375]
     assert share_removed_advantages(lowered) == pytest.approx(
         {"penalty_negative": 0.375, "penalty_positive": 0.375}
@@ -324,9 +339,11 @@ def test_doses_are_the_advantage_that_was_taken_and_not_the_responses_that_were_
         optimizer={},
         seconds={},
     )
+    # Two masked of the first four, and all three of the flat group, of which none had an advantage.
     assert row.masked_share == 5 / 7
     assert row.masked_effective_share == 2 / 7
     seen = [SamplerMismatch(0, weight) for weight in (0.5, 0)]
+    # A weight takes its complement: half of 0.5, and all of -0.5.
     ((half, whole),) = note_mismatch([[scored[0], scored[2]]], seen)
     assert half.lost == {"mismatch": 0.25}
     assert whole.lost == {"mismatch": -0.5}

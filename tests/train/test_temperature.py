@@ -58,6 +58,7 @@ def test_no_problem_is_asked_twice_in_a_pass_and_a_longer_run_begins_like_a_shor
     batch = min(batch, num_problems)
     order = order_problems(num_problems, num_steps=num_steps, train_batch_size=batch, seed=seed)
     assert len(order) == num_steps * batch
+    # Problems that do not fill a batch are left out of a pass.
     pass_length = num_problems // batch * batch
     for start in range(0, len(order), pass_length):
         assert max(Counter(order[start : start + pass_length]).values()) == 1
@@ -94,9 +95,11 @@ def test_schedules() -> None:
 @pytest.mark.parametrize(
     ("points", "chosen", "reasons"),
     [
+        # 0.72 is the first diversity that is not below the converged one, and 1.8 loses accuracy.
         ([*PAPER, *DRASTIC], 1.2, ["too low", "too low", "fits", "fits", "unstable", "unstable"]),
         (PAPER[:2], 0.9, ["the highest stable one"]),
         (DRASTIC, 1.8, ["every temperature is unstable"]),
+        # At 1.2 the accuracy has fallen by two fifths.
         ([point(0.6, 0.5, 0.6), point(1.2, 0.3, 0.75)], 0.6, ["the highest stable one"]),
         ([point(1.0, None, None), point(1.2, 0.0, 0.75)], 1.2, ["accuracy does not show"]),
     ],
@@ -117,6 +120,7 @@ def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
     noise = np.random.default_rng(0).normal(0, 0.02, 40)
     falls = (np.linspace(0.7, 0.6, 40) + noise / 4).tolist()
     decline = find_decline(falls, window_steps=20)
+    # The last 20 of 40 steps are the second half of the fall.
     assert decline == pytest.approx((0.65, 0.6), abs=0.01)
     steady = (
         (0.7 + noise).tolist(),
@@ -124,6 +128,7 @@ def test_a_steady_fall_is_a_decline_and_noise_or_a_jump_is_none() -> None:
         [0.7] * 39 + [0.3],
         [0.7] * 40,
     )
+    # 19 values are fewer than the window of 20.
     for values in (*steady, FALLING[:19], [None] * 40):
         assert find_decline(values, window_steps=20) is None  # type: ignore[arg-type]
 

@@ -92,6 +92,7 @@ def test_early_warnings_and_overflows_of_a_run_are_told(tmp_path: Path) -> None:
     assert any("all groups flat: 2 steps between 1 and 2" in notice for notice in told["notices"])
     charts = {chart["id"]: chart["series"] for chart in told["charts"]}
     (heldout,) = charts["accuracy"]
+    # Evaluated before training and at the end; a loss that is NaN is no point of its chart.
     assert heldout["steps"] == [0, 2]
     for low, value, high in zip(heldout["low"], heldout["values"], heldout["high"], strict=True):
         assert low <= value <= high
@@ -130,6 +131,7 @@ def test_a_rollout_has_texts_and_tests(shelf: Path, tmp_path: Path, suffix: str)
 def test_a_run_that_goes_on_and_is_rewound_is_followed(tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=3, evaluate_every=9)
     collection = open_collection([run])
+    # 24 rollouts a step.
     assert len(ids(collection, run="demo", split="train")) == 72
     last = RunDirectory(run).rollout_file(3)
     kept = last.read_bytes()
@@ -162,6 +164,7 @@ def test_an_evaluation_that_goes_on_is_followed_and_the_last_verdict_counts(tmp_
     assert collection["eval"].index().count("verdict") == {"accepted": 1, "not judged yet": 3}
     with (folder / "verdicts.jsonl").open("a") as file:
         again = {**verdict(1), "problem_id": "train/000", "sample_index": 0}
+        # The last line is still being written.
         file.write(json.dumps(again) + "\n" + '{"problem_id": "train/001", "cut')
     assert collection["eval"].index().count("verdict") == {"wrong_answer": 1, "not judged yet": 3}
     before = show_pulse(collection, {})

@@ -211,7 +211,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _replace_closed_streams() -> None:
-    """Open the null device for a stream that the shell closed (`2>&-`), which is None."""
+    """Open the null device for each standard stream that the shell has closed (`2>&-`)."""
     if sys.stdout is None:
         sys.stdout = open(os.devnull, "w")  # noqa: SIM115
     if sys.stderr is None:
@@ -265,9 +265,9 @@ def _print_keys(typed: Sequence[str]) -> None:
 
 
 def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
-    """Return what to install for a package that is missing.
+    """Return what to install for a missing package.
 
-    Raises the error if the missing module is one of ours.
+    The error is raised again if the missing module is ours.
     """
     from microcoder.judge.core.machine import how_to_install
 
@@ -280,7 +280,7 @@ def _name_extra(error: ModuleNotFoundError, words: Sequence[str]) -> str:
 def _explain_file(error: OSError) -> str:
     """Return what to do about a path that cannot be written.
 
-    Raises the error if it is of another kind, and so no mistake of the user's.
+    Other errors are raised again: they are no mistake of the user's.
     """
     from microcoder.judge.core.machine import is_disk_full
 

@@ -298,7 +298,7 @@ def _print_built(built: Built) -> None:
 
 
 def _list_reasons(reasons: Mapping[str, int]) -> str:
-    """Return the first reasons of a step with their counts, and how many others there are."""
+    """Return the first reasons of a step with their counts, and the number of others."""
     shown = [f"{reason} {num:,}" for reason, num in reasons.items()][:_REASONS_SHOWN]
     num_more = len(reasons) - _REASONS_SHOWN
     if num_more > 0:

@@ -1,4 +1,4 @@
-"""Shared by commands: config keys as flags; progress, as lines on stderr."""
+"""Shared by commands: config keys as flags, and progress on stderr."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from cyclopts import Parameter
 from microcoder.judge.core.config import flatten
 from microcoder.judge.core.errors import ConfigError
 from microcoder.train.run.checkpoints import Observer
-from microcoder.train.run.progress import SamplingProgress
+from microcoder.train.run.progress import SamplingProgress, UpdateProgress
 
 Flag = Annotated[bool, Parameter(negative="")]
 """Type of a parameter that is set by naming it."""
@@ -102,14 +102,14 @@ _BAR_CELLS = 20
 class LineDisplay:
     """Prints lines to stderr. If stderr is closed, it stops printing; it never stops a command.
 
-    While a batch of responses is sampled, a terminal has a bar below the lines, drawn anew as
-    responses grow.
+    While responses are sampled and weights are updated, a terminal has a bar below the lines;
+    elsewhere there is a line twice a minute.
     """
 
     # Of the class, so that a display needs no `__init__` that calls this one's.
     _is_muted = False
     _bar: Bar | None = None
-    _last_sampling = 0.0
+    _last_progress = 0.0
     _sampled_for = "sampling"
     """What a batch of responses is sampled for, the first word of its line."""
 
@@ -127,34 +127,47 @@ class LineDisplay:
             self._is_muted = True
 
     def sampling(self, progress: SamplingProgress) -> None:
-        """Show how far a batch of responses is.
-
-        In a terminal it is a bar, elsewhere a line twice a minute.
-        """
-        if self._is_muted:
+        """Show how far a batch of responses is."""
+        text = describe_sampling(progress)
+        if self._draw_progress(progress.ended, progress.total, text):
             return
+        if progress.ended < progress.total:
+            self._note_progress(f"{self._sampled_for}: {text}", progress.seconds)
+
+    def updating(self, progress: UpdateProgress) -> None:
+        """Show how far a step's updates are."""
+        text = f"update: pass {progress.number} of {progress.total}, {progress.seconds:.0f} s"
+        if not self._draw_progress(progress.number - 1, progress.total, text):
+            self._note_progress(text, progress.seconds)
+
+    def _draw_progress(self, done: int, total: int, text: str) -> bool:
+        """Draw the bar, or remove it where all is done; return False outside of a terminal."""
+        if self._is_muted:
+            return False
         try:
-            if sys.stderr.isatty():
-                self._bar = self._bar or Bar()
-                if progress.ended == progress.total:
-                    self._bar.clear()
-                    return
-                self._bar.draw(progress.ended, progress.total, describe_sampling(progress))
-                return
+            if not sys.stderr.isatty():
+                return False
+            self._bar = self._bar or Bar()
+            if done == total:
+                self._bar.clear()
+            else:
+                self._bar.draw(done, total, text)
         except OSError:
             self._is_muted = True
-            return
-        if progress.ended == progress.total:
-            return
-        # A batch's silence begins with the batch, not with the line before it.
-        self._last_sampling = max(self._last_sampling, time.monotonic() - progress.seconds)
-        if time.monotonic() - self._last_sampling >= _MOST_SECONDS_OF_SILENCE:
-            self._last_sampling = time.monotonic()
-            self.note(f"{self._sampled_for}: {describe_sampling(progress)}")
+        return True
+
+    def _note_progress(self, text: str, seconds: float) -> None:
+        """Print a line if none was printed for long, in the `seconds` since this began."""
+        now = time.monotonic()
+        # The silence begins with the batch or the updates, not with the line before them.
+        self._last_progress = max(self._last_progress, now - seconds)
+        if now - self._last_progress >= _MOST_SECONDS_OF_SILENCE:
+            self._last_progress = now
+            self.note(text)
 
 
 class Bar:
-    """A bar in a terminal, drawn over the one before: a share that is done, and words beside it."""
+    """A bar in a terminal with words next to it, drawn again and again in the same place."""
 
     def __init__(self) -> None:
         """Begin with nothing drawn."""
@@ -278,10 +291,7 @@ class StepDisplay(LineDisplay, Observer):
             self._draw(step)
 
     def _beat(self) -> None:
-        """Print the last progress again while nothing is reported.
-
-        So it is where a step takes long over a batch.
-        """
+        """Print the last progress again while nothing is reported, such as during a long batch."""
         while not self._is_over.wait(1.0):
             with self._lock:
                 if self._latest is not None:
@@ -337,7 +347,7 @@ class StepDisplay(LineDisplay, Observer):
             self._is_muted = True
 
     def _describe(self, step: _Step) -> str:
-        """Return a step's progress as text: units, time, kinds, and the batch at hand."""
+        """Return a step's progress as text: units, time, kinds, and the current batch."""
         seconds = time.monotonic() - step.started
         # Of what this command has done: the rate of earlier ones is unknown.
         num_done = step.done - step.first

@@ -131,7 +131,7 @@ def _check_output(output: Path | None, input_path: Path) -> Path:
 def _describe_origin(
     input_path: Path, options: JudgeFlags, submissions: list[Submission]
 ) -> dict[str, str]:
-    """Return what verdicts hang on: a file of them is resumed only by the same."""
+    """Return what verdicts depend on; a file of verdicts is resumed only if this is the same."""
     origin = {
         "input": digest_input(input_path),
         "stop rule": options.stop,
@@ -171,7 +171,7 @@ def _judge_submissions(
 
 
 def _note_sandbox(judging: Judge, verdicts: VerdictFile) -> None:
-    """Record the sandbox beside the verdicts, and say what it is."""
+    """Record the sandbox in a file next to the verdicts, and describe it."""
     verdicts.note_isolation(
         {
             **judging.isolation.as_record(),
@@ -310,7 +310,7 @@ def _judge_all(
 
 
 def _summarise(verdicts: VerdictFile, num_found: int, seconds: float) -> dict[str, Any]:
-    """Return counts of a file of verdicts, of which `num_found` were there before."""
+    """Return counts of a file of verdicts; `num_found` of them were there before this command."""
     rows = list(verdicts.done.values())
     counts = Counter(row["verdict"] for row in rows)
     reasons = []

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
 
 from microcoder.cli.display import Flag
 from microcoder.judge import Judge, JudgeOptions, StopRule
@@ -24,14 +23,14 @@ class SandboxFlags:
     unsafe: Flag = False
     """Run even if the sandbox lacks isolation. Only for programs that you trust."""
 
-    def read(self, **further: Any) -> JudgeOptions:
+    def read(self, **further: object) -> JudgeOptions:
         """Return these options but the languages, and further ones, as `JudgeOptions`."""
         options = {field.name: getattr(self, field.name) for field in fields(self)}
         # No option of one judge: `add_languages` registers them for the whole process.
         del options["languages"]
         return JudgeOptions.read({**options, **further})
 
-    def open(self, **further: Any) -> Judge:
+    def open(self, **further: object) -> Judge:
         """Return a judge with these and further options."""
         return Judge(self.read(**further))
 

@@ -65,7 +65,7 @@ def _list_profiles() -> None:
 
 
 def _make_headers(name: str) -> None:
-    """Precompile the headers of a language that are not there yet, and print where all are."""
+    """Precompile the missing headers of a language, and print where all of them are."""
     language = find_language(name)
     folders = list_headers(language)
     if not folders:

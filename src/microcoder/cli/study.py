@@ -253,7 +253,7 @@ def _report(
 
 
 def _require_insights() -> None:
-    """Import what reports need, so that a missing package ends the command before it begins."""
+    """Import what reports need: if a package is missing, the command ends before it begins."""
     for package in ("scipy", "matplotlib", "pyarrow"):
         import_module(package)
 

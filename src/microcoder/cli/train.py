@@ -190,7 +190,7 @@ def _print_memory(
 
 
 def _warn_of_memory(config: TrainConfig, table: estimate.MemoryTable) -> None:
-    """Print what does not fit, and what would shrink it."""
+    """Print what does not fit into memory, and what would make it smaller."""
     assert table.device_gib is not None
     if table.total <= table.device_gib:
         lacks = "vLLM's share of the memory is too small for one full response"
@@ -215,7 +215,7 @@ class RunDisplay(LineDisplay, Observer):
     """Prints a line for each step, evaluation and message of a training run to stderr."""
 
     def phase(self, name: str, *, done: int = 0, total: int = 0) -> None:
-        """Name the batches of an evaluation and of a probe for what they are."""
+        """Note what the next batches are sampled for, to name it in their lines."""
         self._sampled_for = {"evaluate": "held-out", "probe": "probe"}.get(name, "sampling")
 
     def step(self, metrics: StepMetrics, *, num_steps: int) -> None:
@@ -235,7 +235,7 @@ class RunDisplay(LineDisplay, Observer):
         self.note("  ".join([f"held-out after step {metrics.step}", *describe_row(metrics)]))
 
     def probe(self, probe: Probe) -> None:
-        """Show what temperature was chosen for the run, and why."""
+        """Show which temperature was chosen for the run, and why."""
         for reason in probe.choice.reasons:
             self.note(reason)
         self.note(f"training at temperature {probe.choice.temperature:g}")

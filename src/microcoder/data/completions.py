@@ -1,4 +1,5 @@
-"""A model behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted ones.
+"""A client of models behind OpenAI's chat completions: vLLM, SGLang, llama.cpp, Ollama, hosted
+ones.
 
 Needs httpx.
 """
@@ -80,11 +81,9 @@ class Completion:
     """The model's thinking, if the server returns it apart from the text; otherwise empty."""
 
     @property
-    def whole(self) -> str:
-        """Thinking and text in one, `<think>...</think>` first.
-
-        Servers that do not separate them return them so.
-        """
+    def with_thinking(self) -> str:
+        """Thinking and text together, `<think>...</think>` first, as servers that do not
+        separate them do."""
         if not self.thinking:
             return self.text
         # Without a text the thinking was cut off: it has no end.
@@ -183,7 +182,8 @@ class Endpoint:
     def ask_again(
         self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
     ) -> Asked | None:
-        """Return the first reply, of these seeds in turn, that parses as `kind`; else None."""
+        """Return the first reply that parses as `kind`, trying the seeds in turn; None if none
+        does."""
         for seed in seeds:
             # Another seed may give a reply that fits.
             with suppress(BadReply):
@@ -229,7 +229,8 @@ class Endpoint:
         return _read_object(completion.text, kind)
 
     def _find_cached(self, key: str) -> Path | None:
-        """Return the path of a cached reply, there or not; None without a cache."""
+        """Return the path under which a reply is cached, if it exists or not; None without a
+        cache."""
         if self._cache is None:
             return None
         # Folders by two digits: a build asks a hundred thousand times.
@@ -276,7 +277,7 @@ def _read_delay(reply: httpx.Response) -> float | None:
 
 
 def _find_thinking(message: Mapping[str, Any]) -> str:
-    """Return the model's thinking where a message has it apart; else empty."""
+    """Return the model's thinking where a message has a field for it; else empty."""
     for key in _THINKING_KEYS:
         thinking = message.get(key)
         if thinking and isinstance(thinking, str):

@@ -3,11 +3,11 @@
 See docs/dataset.md.
 
 A model scores five dimensions, several times each. The paper's companion on data (arXiv 2603.07779,
-which we know second-hand) names two of them, Algorithmic Thinking and Implementation, and where it
-took them from (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the scale and the
-prompt are our choice. It gives two boundaries, 2.5 and 2.75, and what came of them: the easy share
-fell from 40 % to 20 % and the size from 100 to 70. That only easy problems are dropped, those below
-2.5 and the easiest first, is our reading of it: nothing here hangs on the other boundary.
+which we know second-hand) names two of them, Algorithmic Thinking and Implementation, and their
+sources (Bloom's taxonomy, McCabe, Halstead). The other three, all weights, the scale and the prompt
+are our choice. The companion gives two boundaries, 2.5 and 2.75, and their effect: the easy share
+fell from 40 % to 20 % and the size from 100 to 70. Our reading is that only problems below 2.5 are
+dropped, the easiest first; the other boundary decides nothing here.
 
 A pass rate is the share of a model's attempts that passed: judged by our evaluator, or published
 with the problem.
@@ -262,12 +262,12 @@ def select(
 
 
 def _value_of(difficulty: Difficulty, settings: SelectionSettings) -> float | None:
-    """Return the value that problems are selected by, higher for harder ones; None if unknown."""
+    """Return the value by which problems are selected, higher for harder ones; None if unknown."""
     if settings.by == "predicted":
         return difficulty.predicted
     return None if difficulty.pass_rate is None else 1 - difficulty.pass_rate
 
 
 def _digest(name: str) -> str:
-    """Return what orders problems of one difficulty: it depends on nothing but an id."""
+    """Return the rank of a problem among those of one difficulty; it depends only on the id."""
     return hashlib.sha256(name.encode("utf-8", "surrogatepass")).hexdigest()

@@ -28,7 +28,8 @@ from functools import partial
 from importlib import import_module
 from itertools import islice
 from pathlib import Path, PurePosixPath
-from typing import IO, Any, Literal
+from types import ModuleType
+from typing import IO, TYPE_CHECKING, Any, Literal
 from uuid import uuid4
 
 from microcoder.data.formats.row import Malformed, Row
@@ -38,6 +39,12 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install, is_disk_full
 from microcoder.judge.core.records import refuse_table
 
+if TYPE_CHECKING:
+    from pyarrow import RecordBatch
+    from pyarrow.parquet import FileMetaData
+
+BinaryFile = IO[bytes] | io.BufferedIOBase
+"""An open file of bytes, packed or not."""
 _LOG = logging.getLogger(__name__)
 ARCHIVE_SUFFIXES = (".tar", ".tar.gz", ".tgz", ".tar.xz", ".tar.bz2", ".tar.zst", ".zip")
 """Suffixes of archives."""
@@ -77,9 +84,9 @@ def is_archive(path: str) -> bool:
 
 
 def unpack(archive: Path, folder: Path, *, aside: Path) -> None:
-    """Unpack an archive into a folder unless that is there.
+    """Unpack an archive into a folder, unless the folder exists.
 
-    It is unpacked in `aside` and then renamed, so that `folder` is never there unless complete.
+    It is unpacked in `aside` and then renamed, so that `folder` never exists incomplete.
 
     Raises:
         DataError: the archive cannot be unpacked.
@@ -268,7 +275,8 @@ def list_parts(
 ) -> Iterator[FilePart]:
     """Yield the parts of a file, each of at most `max_rows` rows.
 
-    The row that reaches `max_bytes` ends a part early. Damage in a file counts as one more row.
+    A part ends early with the row that reaches `max_bytes`. Damage in a file counts as one more
+    row.
     """
     if file.endswith(".parquet"):
         yield from _list_parquet(root, file, max_rows, max_bytes)
@@ -315,7 +323,7 @@ def _list_parquet(
 
 
 def _measure_rows(root: Path, file: str) -> Iterator[tuple[int, int, int]]:
-    """Yield of each row how many lines are before it, its offset, and its size."""
+    """Yield for each row the number of lines before it, its offset, and its size."""
     whole = FilePart(file, 0, 0)
     if file.endswith(LISTS):
         for row in _read_list(root, whole):
@@ -326,7 +334,7 @@ def _measure_rows(root: Path, file: str) -> Iterator[tuple[int, int, int]]:
 
 
 def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
-    """Yield the rows of a part; one that cannot be read has a `fault` in place of values."""
+    """Yield the rows of a part; a row that cannot be read has a `fault` in place of values."""
     if part.file.endswith(".parquet"):
         rows = _read_parquet(root, part)
     elif part.file.endswith(LISTS):
@@ -336,7 +344,7 @@ def read_part(root: Path, part: FilePart) -> Iterator[RawRow]:
     yield from islice(rows, part.num_rows)
 
 
-def _open(path: Path) -> Any:
+def _open(path: Path) -> BinaryFile:
     """Open a file, unpacked if it is compressed."""
     if path.suffix == ".zst":
         packed = _import_pyarrow(path).input_stream(str(path), compression="zstd")
@@ -424,14 +432,14 @@ def _read_list(root: Path, part: FilePart) -> Iterator[RawRow]:
 
 
 def _check(place: str, values: object, line: bytes) -> RawRow:
-    """Return a row of these values, or with a fault if they are no object."""
+    """Return a row with these values; with a fault if they are not an object."""
     if isinstance(values, dict):
         return RawRow(place, values, line)
     detail = f"{type(values).__name__}: {shorten(values, 40)}"
     return RawRow(place, None, line, ("not_an_object", detail))
 
 
-def _import_pyarrow(path: Path) -> Any:
+def _import_pyarrow(path: Path) -> ModuleType:
     try:
         # What reads Parquet is a module of its own, which pyarrow alone does not load.
         import_module("pyarrow.parquet")
@@ -459,11 +467,8 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", detail))
 
 
-def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
-    """Return the indices of the row groups that hold a part.
-
-    Before them: how many rows of the first group come before the part.
-    """
+def _find_groups(metadata: FileMetaData, part: FilePart) -> tuple[int, list[int]]:
+    """Return how many rows of the first row group come before a part, and the part's row groups."""
     groups: list[int] = []
     skip = 0
     start = 0
@@ -477,7 +482,7 @@ def _find_groups(metadata: Any, part: FilePart) -> tuple[int, list[int]]:
     return skip, groups
 
 
-def _row_of(batch: Any, place: str) -> RawRow:
+def _row_of(batch: RecordBatch, place: str) -> RawRow:
     try:
         return RawRow(place, batch.to_pylist()[0])
     except UnicodeDecodeError as error:

@@ -64,7 +64,7 @@ class HubName:
     def patterns(self) -> list[str]:
         """File patterns of the part, as the Hub matches them.
 
-        The path itself, files below it, and files that begin with it.
+        They match the path itself, files below it, and files whose names begin with it.
         """
         if not self.path:
             return [f"*{suffix}" for suffix in SUFFIXES]
@@ -235,10 +235,10 @@ def open_source(
 def list_shards(
     source: Source, rows_per_shard: int, bytes_per_shard: int | None = None
 ) -> list[Shard]:
-    """Return the shards of a source: every raw row is in exactly one, the same in every run.
+    """Return the shards of a source, the same in every run; every raw row is in exactly one.
 
-    A shard has at most `rows_per_shard` rows; fewer where a file ends, or about `bytes_per_shard`
-    are reached.
+    A shard has at most `rows_per_shard` rows. It has fewer if a file ends, or if it reaches about
+    `bytes_per_shard`.
     """
     shards: list[Shard] = []
     parts: list[FilePart] = []
@@ -261,7 +261,7 @@ def list_shards(
 
 
 def read_shard(source: Source, shard: Shard) -> Iterator[RawRow]:
-    """Yield the raw rows of a shard; one that cannot be read has a `fault`."""
+    """Yield the raw rows of a shard; a row that cannot be read has a `fault`."""
     for part in shard:
         if source.format.folders is not None:
             yield _read_folder(source.path, part.file, source.format.folders)
@@ -285,7 +285,7 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
 def _list_parts(
     source: Source, rows_per_shard: int, bytes_per_shard: int | None
 ) -> Iterator[FilePart]:
-    """Yield the parts of a source's files, or its folders, each of which is one row."""
+    """Yield the parts of a source's files; if its rows are folders, one part for each folder."""
     for place in source.files:
         if source.format.folders is not None:
             files = list_files(source, (FilePart(place, 0, 1),))
@@ -437,7 +437,7 @@ def _show_raw(row: RawRow) -> str:
 
 
 def _as_text(value: object) -> str:
-    """Return a value that JSON lacks as text: bytes as UTF-8, else base64; others by `str`."""
+    """Return a value that JSON cannot hold as text: bytes as UTF-8 or base64, others by `str`."""
     if not isinstance(value, bytes):
         return str(value)
     try:

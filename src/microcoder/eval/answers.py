@@ -91,7 +91,7 @@ class _AnswerRow:
 def read_samples(
     config: GenerationFile, questions: Sequence[Question], extract: Extractor = USUAL
 ) -> tuple[list[Sample], int]:
-    """Return a file's answers to the questions, and how many it has to others.
+    """Return a file's answers to the questions, and the number of its answers to other problems.
 
     Args:
         config: with the file's path.
@@ -128,7 +128,7 @@ def read_samples(
     return samples, len(answers) - len(samples)
 
 
-def _find_first_id(rows: Sequence[Any]) -> Any:
+def _find_first_id(rows: Sequence[Any]) -> object:
     """Return the first problem id of a file, whatever its type; None without one."""
     for row in rows:
         if isinstance(row, Mapping):
@@ -177,7 +177,7 @@ def _read_answers(
             yield _make_sample(text, row, row.question, index, extract)
 
 
-def _read_row(values: Any, where: str, by_name: Mapping[str, Question]) -> _AnswerRow:
+def _read_row(values: object, where: str, by_name: Mapping[str, Question]) -> _AnswerRow:
     """Return a row of an answer file; Malformed or DataError if it is none.
 
     Args:
@@ -262,7 +262,7 @@ def _is_chat(value: object) -> bool:
 def _make_sample(
     text: str, row: _AnswerRow, question: Question, index: int, extract: Extractor
 ) -> Sample:
-    """Return one answer of a row as the problem's sample of that index."""
+    """Return one answer of a row as a sample of the problem."""
     problem = question.problem
     # What an answer is, its text and the problem say, not the key that it stands under.
     if row.is_code:

@@ -28,8 +28,8 @@ from microcoder.eval.config import (
 from microcoder.eval.generation import (
     ResponseRequest,
     ask_endpoint,
-    build_asker,
     build_messages,
+    build_prompt_builder,
     load_questions,
     question_record,
 )
@@ -52,7 +52,7 @@ from microcoder.judge.run.submissions import digest_input, verdict_record
 from microcoder.train.recipe.recipe import build_extractor
 from microcoder.train.run.checkpoints import Observer, check_model_folder, model_folder
 from microcoder.train.run.manifest import check_same_config, describe_start, digest_keys
-from microcoder.train.run.preflight import check_answers
+from microcoder.train.run.preflight import check_answer_lengths
 
 _TESTS_AT_ONCE_BYTES = 256 << 20
 """Most bytes of tests loaded at once for judging.
@@ -100,7 +100,7 @@ def plan_evaluation(config: EvalConfig, *, run_directory: Path, observer: Observ
     if folder.has_begun:
         check_same_config(folder, config, neutral=NEUTRAL_KEYS)
     observer.phase("reading the benchmark")
-    ask = build_asker(config)
+    ask = build_prompt_builder(config)
     extract = build_extractor(config.extractor)
     questions = load_questions(config)
     saved: list[Sample] = []
@@ -126,7 +126,7 @@ def _check_model(
     folder = model_folder(generation.model)
     if folder:
         check_model_folder(folder)
-    check_answers(
+    check_answer_lengths(
         generation.model,
         generation.revision,
         [build_messages(question, config, ask) for question in questions],
@@ -224,7 +224,7 @@ class Evaluation:
         generation = self.config.generation
         done = folder.read_samples()
         if isinstance(generation, GenerationFile):
-            # Answers of a file cost nothing: half of them are written anew, not continued.
+            # Answers of a file cost nothing: half of them are written again, not continued.
             if len(done) < len(self.saved):
                 write_rows(folder.samples, (sample.as_row() for sample in self.saved))
             return
@@ -308,7 +308,7 @@ class Evaluation:
     def judge_samples(self) -> None:
         """Judge the samples without a verdict, some problems at a time to bound memory."""
         samples = self.folder.read_samples()
-        judged = self.folder.judged()
+        judged = self.folder.find_judged()
         pending: dict[str, list[Sample]] = {}
         for key, sample in sorted(samples.items()):
             if key not in judged:
@@ -385,12 +385,12 @@ class Evaluation:
 
 
 def _name_environment(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a judge's environment verdicts hang on, by the words of the message."""
+    """Return the parts of a judge's environment that verdicts depend on, as messages name them."""
     return {"programs on Python": record["python"], "packages": record["packages"]["pins"]}
 
 
 def _seed(seed: int, problem_id: str, sample_index: int) -> int:
-    """Return the seed of a sample, whatever is sampled before it."""
+    """Return the seed of a sample; it does not depend on which samples came before."""
     # By name and not by position: a selection of the problems samples the same responses.
     digest = hashlib.sha256(f"{seed} {problem_id} {sample_index}".encode()).digest()
     # 31 bits, which fit a signed integer.

@@ -58,7 +58,7 @@ def build_messages(question: Question, config: EvalConfig, ask: PromptBuilder) -
     return Prompt(question.id, text, before).as_chat()
 
 
-def build_asker(config: EvalConfig) -> PromptBuilder:
+def build_prompt_builder(config: EvalConfig) -> PromptBuilder:
     """Return the function that makes prompts of problems in an evaluation.
 
     It is built by the same code as in training.

@@ -21,7 +21,7 @@ difference of two runs.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -78,12 +78,14 @@ class Sample(Record):
     ) -> Self:
         """Return the sample of a response, with the program that `extract` finds in it."""
         program = extract(
-            response.whole, is_truncated=response.is_truncated, language=question.problem.language
+            response.with_thinking,
+            is_truncated=response.is_truncated,
+            language=question.problem.language,
         )
         return cls(
             problem_id=question.id,
             sample_index=sample_index,
-            completion=response.whole,
+            completion=response.with_thinking,
             program=program.code,
             extraction=program.reason,
             is_truncated=response.is_truncated,
@@ -92,7 +94,7 @@ class Sample(Record):
         )
 
     def as_row(self) -> Row:
-        """Return the line of samples.jsonl; one without a known prompt has no such key."""
+        """Return the line of samples.jsonl; without a known prompt there is no key for it."""
         return self.model_dump(exclude={"prompt"} if self.prompt is None else None)
 
 
@@ -109,7 +111,7 @@ class EvaluationFolder(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is an answer.
+        """Whether the evaluation has an answer already.
 
         A manifest alone, left by a failed start, does not tie the folder to a config.
         """
@@ -190,8 +192,11 @@ class EvaluationFolder(WorkFolder):
                     )
         return latest
 
-    def judged(self) -> set[Key]:
-        """Return the samples with a final verdict; those with a sandbox error are judged again."""
+    def find_judged(self) -> set[Key]:
+        """Return the keys of the samples that have a final verdict.
+
+        A sandbox error is not final: such a sample is judged again.
+        """
         verdicts = self.read_verdicts().items()
         return {key for key, row in verdicts if row["verdict"] != Outcome.SANDBOX_FAULT}
 
@@ -311,28 +316,39 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     if manifest["config"]["generation"]["kind"] == "file":
         # A file may have answers to some of the problems only.
         num_asked = len({problem_id for problem_id, _ in samples})
-    lengths = [sample.num_tokens for sample in samples.values() if sample.num_tokens is not None]
+    outcomes = {}
+    for outcome in Outcome:
+        if counts[outcome.value]:
+            outcomes[outcome.value] = counts[outcome.value]
+    num_truncated = sum(sample.is_truncated for sample in samples.values())
+    is_complete = len(solved) == num_asked and verdicts.keys() == samples.keys()
     return {
         "name": folder.root.name,
         "digest": manifest["digest"],
         "benchmark": manifest["config"]["benchmark"],
         "generation": manifest["config"]["generation"],
-        "is_complete": len(solved) == num_asked and verdicts.keys() == samples.keys(),
+        "is_complete": is_complete,
         "num_questions": num_asked,
         "num_without_answer": len(questions) - num_asked,
         "num_problems": len(solved),
         "num_samples": len(verdicts),
         "samples_per_problem": {"min": min(num_samples), "max": max(num_samples)},
         "num_unscored": counts[str(Outcome.SANDBOX_FAULT)],
-        "truncated_share": sum(sample.is_truncated for sample in samples.values()) / len(samples),
-        "mean_tokens": sum(lengths) / len(lengths) if lengths else None,
-        "outcomes": {
-            outcome.value: counts[outcome.value] for outcome in Outcome if counts[outcome.value]
-        },
+        "truncated_share": num_truncated / len(samples),
+        "mean_tokens": _mean_length(samples.values()),
+        "outcomes": outcomes,
         "suspicions": find_suspicions(judged),
         "isolation": manifest.get("isolation"),
         "cells": accuracy_grid(questions, solved, ks=ks),
     }
+
+
+def _mean_length(samples: Iterable[Sample]) -> float | None:
+    """Return the mean number of tokens of those responses whose length is known."""
+    lengths = [sample.num_tokens for sample in samples if sample.num_tokens is not None]
+    if not lengths:
+        return None
+    return sum(lengths) / len(lengths)
 
 
 def compare(
@@ -340,7 +356,7 @@ def compare(
 ) -> Row:
     """Return the difference of accuracy and pass@k between two evaluations.
 
-    It is over the problems that both judged.
+    Only problems that both have judged count.
 
     Raises:
         DataError: one holds no evaluation, or they share no problem.
@@ -373,7 +389,7 @@ def compare(
 
 
 def render_results(results: Row) -> str:
-    """Return the results of an evaluation as plain text that is also Markdown."""
+    """Return the results of an evaluation as Markdown that reads well as plain text."""
     low = results["samples_per_problem"]["min"]
     high = results["samples_per_problem"]["max"]
     each = f"{low}" if low == high else f"{low} to {high}"
@@ -412,7 +428,7 @@ def render_results(results: Row) -> str:
 
 
 def render_comparison(results: Row) -> str:
-    """Return the results of a comparison as plain text that is also Markdown."""
+    """Return the results of a comparison as Markdown that reads well as plain text."""
     lines = [
         f"{results['before']} -> {results['after']}: {results['num_problems']} problems of both, "
         "paired; points of percent with 95 % intervals, * where the interval excludes zero"

@@ -8,7 +8,7 @@ an `EvaluatorFault`, never a code.
 import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from microcoder.data.formats.livecodebench import MEMORY_LIMIT_MIB
 from microcoder.integrations.shared import fault_of, shared_judge
@@ -59,9 +59,9 @@ def run_test(
 def check_correctness(
     sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True
 ) -> Result:
-    """Return what `run_test` returns.
+    """Return the same as `run_test`.
 
-    That needs no process or global timeout around it, as LiveCodeBench's does.
+    LiveCodeBench's own function needs a process and a timeout around it; this needs neither.
     """
     return run_test(sample, generation, debug, timeout)
 
@@ -94,21 +94,28 @@ def codegen_metrics(
     for index, (codes, about) in zip(indices, judged, strict=True):
         results[index].append(codes)
         metadata[index].append(json.dumps(about))
-    num_tried = {index: len(of_problem) for index, of_problem in results.items()}
-    num_right = {index: sum(map(_is_right, of_problem)) for index, of_problem in results.items()}
+    return [_estimate(results, k_list), results, metadata]
+
+
+def _estimate(
+    results: Mapping[int, Sequence[Sequence[bool | int]]], k_list: Sequence[int]
+) -> dict[str, Any]:
+    """Return pass@k over all problems, and in `detail` by problem."""
     metrics: dict[str, Any] = {}
     detail = {}
     # What some problem has too few samples for is left out.
-    least = min(num_tried.values(), default=0)
+    least = min(map(len, results.values()), default=0)
     for k in k_list:
-        if k <= least:
-            by_problem = {}
-            for index, num in num_tried.items():
-                by_problem[index] = pass_at_k(num, num_right[index], k)
-            detail[f"pass@{k}"] = by_problem
-            metrics[f"pass@{k}"] = sum(by_problem.values()) / len(by_problem)
+        if k > least:
+            continue
+        by_problem = {}
+        for index, of_problem in results.items():
+            num_right = sum(map(_is_right, of_problem))
+            by_problem[index] = pass_at_k(len(of_problem), num_right, k)
+        detail[f"pass@{k}"] = by_problem
+        metrics[f"pass@{k}"] = sum(by_problem.values()) / len(by_problem)
     metrics["detail"] = detail
-    return [metrics, results, metadata]
+    return metrics
 
 
 def _is_right(codes: Sequence[bool | int]) -> bool:
@@ -132,7 +139,8 @@ def to_problem(sample: Mapping[str, Any], timeout: float) -> Problem:
 
     It has our limits for LiveCodeBench's problems.
     """
-    fields = parse_json(sample["input_output"])
+    # The harness wrote it.
+    fields = cast("Mapping[str, Any]", parse_json(sample["input_output"]))
     tests = []
     for text, output in zip(fields["inputs"], fields["outputs"], strict=True):
         tests.append({"input": text, "output": output})

@@ -28,7 +28,7 @@ def ask(doc: Mapping[str, Any]) -> str:
 def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dict[str, float]:
     """Return `pass_at_1`, `unscored_share` and `no_code_share` of the responses to a row.
 
-    `pass_at_1` is nan, which `nanmean` ignores, if none is scored.
+    If no response is scored, `pass_at_1` is nan, which `nanmean` ignores.
     """
     problem = to_problem(doc)
     responses: list[str] = []
@@ -50,7 +50,7 @@ def grade(doc: Mapping[str, Any], results: Sequence[str | Sequence[str]]) -> dic
 def _take(text: str, problem: Problem) -> Program:
     """Return the program of a response.
 
-    It lacks its fences where the task's prompt and stop words hold them.
+    Its fences are missing where the task's prompt and stop words contain them.
     """
     # Plain code first: the harness cuts a response at its stop words, which may be fences.
     bare = find_bare_program(text, problem)

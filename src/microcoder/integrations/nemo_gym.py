@@ -39,7 +39,7 @@ class CodeVerifyRequest(BaseVerifyRequest):
 
 
 class CodeVerifyResponse(BaseVerifyResponse):
-    """The verdict; the row's other columns are returned with it, its tests are not."""
+    """The verdict, with the row's other columns but not its tests."""
 
     model_config = ConfigDict(extra="allow")
 
@@ -57,7 +57,7 @@ class CodeServer(SimpleResourcesServer):
 
     config: CodeServerConfig
 
-    def model_post_init(self, context: Any) -> None:
+    def model_post_init(self, context: object) -> None:
         """Raise ConfigError for unknown options, before the first request."""
         shared_judge(**self.config.judge)
 
@@ -87,7 +87,8 @@ class CodeServer(SimpleResourcesServer):
         )
 
     async def aggregate_metrics(self, body: AggregateMetricsRequest) -> AggregateMetrics:
-        """Return NeMo-Gym's figures without the masked samples, and how many those were."""
+        """Return NeMo-Gym's figures without the masked samples, and how many samples were
+        masked."""
         # The reward of a masked one is a placeholder, and would count as a wrong answer.
         scored = [response for response in body.verify_responses if not response.get("mask_sample")]
         request = AggregateMetricsRequest(verify_responses=scored)

@@ -9,7 +9,6 @@ import random
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from openenv.core.env_server import Environment, create_app
 from openenv.core.env_server.types import Action, Observation, State
@@ -107,11 +106,12 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         return self._state
 
 
-def make_app() -> Any:
-    """Return OpenEnv's server, an ASGI application, which `uvicorn --factory` calls for.
+def make_app() -> object:
+    """Return OpenEnv's server, an ASGI application, to be called by `uvicorn --factory`.
 
-    It reads the environment: MICROCODER_CORPUS, a folder of `microcoder data build` or a file of
-    rows, and MICROCODER_JUDGE, a JSON object with options of `Judge`, or the `url` of a service.
+    Two environment variables configure it. MICROCODER_CORPUS is a folder of `microcoder data build`
+    or a file of rows. MICROCODER_JUDGE is a JSON object with options of `Judge`, or the `url` of a
+    service.
 
     Raises:
         ConfigError, DataError: the corpus or an option is missing or wrong.

@@ -79,10 +79,11 @@ class SharedJudge:
 def shared_judge(**options: Unpack[SharedJudgeKeys]) -> SharedJudge:
     """Return this process's judge, started on first use.
 
+    Options that are left out keep the value of an earlier caller, or `Judge`'s default.
+
     Args:
-        options: those of `Judge`, or `url`, that of a service (`microcoder serve`) to ask in place
-            of a judge here. Omitted options keep the value of an earlier caller, or `Judge`'s
-            default.
+        options: those of `Judge`; or `url`, the address of a service (`microcoder serve`) that
+            judges in its place.
 
     Raises:
         ConfigError: an option is unknown, or the process's judge has another value of it.

@@ -17,7 +17,7 @@ ID = "microcoder"
 class CodeEnv(BaseTextEnv):
     """One problem, one answer: its last code block is judged by the problem's tests."""
 
-    def __init__(self, env_config: Any = None, extras: Mapping[str, Any] | None = None) -> None:
+    def __init__(self, env_config: object = None, extras: Mapping[str, Any] | None = None) -> None:
         """Read the problem of a row.
 
         Args:

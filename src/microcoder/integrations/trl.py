@@ -1,7 +1,7 @@
 """The judge as a reward function of TRL's trainers; see docs/integrations.md."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Sized
 from typing import Any, Unpack
 
 from microcoder.data.formats.rows import find_record, to_problem
@@ -52,7 +52,7 @@ class CodeReward:
         self._format = format
         self._judge = shared_judge(**check_mode(mode, judge))
 
-    def __call__(self, completions: Completions, **columns: Any) -> list[float | None]:
+    def __call__(self, completions: Completions, **columns: object) -> list[float | None]:
         """Return one reward per completion.
 
         Raises:
@@ -103,7 +103,7 @@ class CodeReward:
         return [score(verdict, self._mode) for verdict in verdicts]
 
 
-def _check_column(name: str, column: Any, num: int) -> None:
+def _check_column(name: str, column: Sized, num: int) -> None:
     """Raise DataError unless a column has one value for each completion."""
     # A text of the right length would be cut into letters.
     if isinstance(column, str) or len(column) != num:
@@ -116,7 +116,7 @@ class AsyncCodeReward(CodeReward):
     It judges while other asynchronous reward functions wait for theirs.
     """
 
-    async def __call__(self, completions: Completions, **columns: Any) -> list[float | None]:  # pyrefly: ignore[bad-override]
+    async def __call__(self, completions: Completions, **columns: object) -> list[float | None]:  # pyrefly: ignore[bad-override]
         """Return one reward per completion; raises like `CodeReward`."""
         # Rows may hold megabytes of tests: off the event loop.
         programs, problems = await asyncio.to_thread(self._read, completions, columns)

@@ -28,18 +28,18 @@ from microcoder.judge.core.extract import extract_program
 async def compute_score(
     data_source: str,
     solution_str: str,
-    ground_truth: Any,
+    ground_truth: object,
     extra_info: Mapping[str, Any] | None = None,
     *,
     mode: Mode = "all",
     on_fault: Literal["raise", "leave_out"] = "raise",
     reward_router_address: str | None = None,
-    reward_model_tokenizer: Any = None,
+    reward_model_tokenizer: object = None,
     **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
-    """Return `score` and every field of the verdict, the same keys for all.
+    """Return `score` and every field of the verdict, with the same keys for all responses.
 
-    verl makes metrics of figures.
+    verl makes metrics of those that are numbers.
 
     Args:
         data_source: the row's, like `ground_truth` and `extra_info`; docs/rows.md lists what these
@@ -77,13 +77,13 @@ async def compute_score(
 def compute_score_sync(
     data_source: str,
     solution_str: str,
-    ground_truth: Any,
+    ground_truth: object,
     extra_info: Mapping[str, Any] | None = None,
     *,
     mode: Mode = "all",
     on_fault: Literal["raise", "leave_out"] = "raise",
     reward_router_address: str | None = None,
-    reward_model_tokenizer: Any = None,
+    reward_model_tokenizer: object = None,
     **judge: Unpack[SharedJudgeKeys],
 ) -> dict[str, float | str]:
     """Same as `compute_score`, for verl's manager `remote`.

@@ -35,7 +35,7 @@ Unit = Literal["share", "count", "number", "seconds"]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownMetric:
     """How a metric appears on the page and in the terminal.
 
     The fields are the arguments of `metric`.
@@ -59,8 +59,8 @@ def metric(
     line: str = "",
     is_rare: bool = False,
     label: str = "",
-    **default: Any,
-) -> Any:
+    **default: Any,  # noqa: ANN401 - as of `dataclasses.field`
+) -> Any:  # noqa: ANN401 - stands for a default of any type
     """Declare a field of a row as a metric that is shown.
 
     Args:
@@ -75,7 +75,9 @@ def metric(
         label: the name of its curve; empty: "training" or "held out".
         default: the field's `default` or `default_factory`.
     """
-    return field(metadata={"shown": Shown(title, unit, chart, line, is_rare, label)}, **default)
+    return field(
+        metadata={"shown": ShownMetric(title, unit, chart, line, is_rare, label)}, **default
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,7 +239,7 @@ class EvaluationMetrics:
 
 
 @cache
-def shown_metrics(row: type) -> tuple[Shown, ...]:
+def shown_metrics(row: type) -> tuple[ShownMetric, ...]:
     """Return how page and terminal show the metrics of a row class, in the order of its fields."""
     metrics = []
     for row_field in fields(row):
@@ -467,9 +469,9 @@ def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]
 
 
 def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
-    """Return the share of rollouts that each left unscored.
+    """Return the share of rollouts that were left unscored, by cause.
 
-    That is the sandbox, or a reward that returned None.
+    The cause is the sandbox, or a reward that returned None.
     """
     counted: Counter[str] = Counter()
     for sample in samples:
@@ -480,7 +482,7 @@ def share_unscored(samples: Sequence[ScoredRollout]) -> dict[str, float]:
 
 
 def share_uncounted(verdicts: Iterable[Verdict]) -> dict[str, float]:
-    """Return the share of accepted programs of which a test was run once more, by reason.
+    """Return the share of accepted programs of which a test was run again, by reason.
 
     The reasons are those of `types.Repeat`.
     """

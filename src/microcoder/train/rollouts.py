@@ -1,4 +1,4 @@
-"""Rollouts: prompts as text, responses read from tokens; scored ones, and statistics of them."""
+"""Rollouts: prompts as text, responses read from tokens, and statistics of scored rollouts."""
 
 from __future__ import annotations
 
@@ -230,16 +230,16 @@ def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:
 
 
 def measure_group_diversity(responses_G: Sequence[Sequence[int]]) -> float | None:
-    """Return the diversity of one problem's responses (paper, section 2.4).
+    """Return the diversity of one problem's responses (paper, section 2.4); None if all are too
+    short.
 
-    None when none has four tokens.
+        D = | union over i of grams(o_i) | / sum over i of max(0, |o_i| - 3)
 
-        D = | union over i of grams(o_i) |  /  sum over i of max(0, |o_i| - 3)
-
-    The paper does not say of what its 4-grams are: here they are of token ids, within one response.
-    One shorter than four tokens has none and changes nothing; a long one weighs more than a short
-    one, since 4-grams are pooled, not responses averaged. Plain sets count a step of 64 x 8
-    responses of 8,192 tokens in about a second of one core.
+    The paper does not say whether its 4-grams are of tokens or words: here they are of token ids,
+    within one response. A response shorter than four tokens has no 4-grams and changes nothing. A
+    long response weighs more than a short one, since 4-grams are pooled and not averaged by
+    response. Plain sets count a step of 64 x 8 responses of 8,192 tokens in about a second of one
+    core.
     """
     grams: list[tuple[int, ...]] = []
     for tokens in responses_G:

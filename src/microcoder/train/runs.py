@@ -86,7 +86,7 @@ class RunDirectory(WorkFolder):
 
     @property
     def has_begun(self) -> bool:
-        """Whether anything was computed.
+        """Whether the run has computed anything already.
 
         A manifest alone, left by a failed start, does not tie the folder to a config.
         """
@@ -259,7 +259,7 @@ def steps_in(folder: Path) -> list[int]:
 def problems_digest(manifest: Mapping[str, Any]) -> str | None:
     """Return the digest of a run's problems, from its manifest.
 
-    Runs that have the same one can be compared.
+    Runs with the same digest can be compared.
     """
     return (manifest.get("problems") or {}).get("digest")
 
@@ -303,7 +303,7 @@ class History:
 
     @cached_property
     def tier_of(self) -> dict[str, str]:
-        """Held-out problem's id -> tier, by the first file of held-out samples that is there.
+        """Tier of each held-out problem, by id, from the first file of held-out samples.
 
         Empty without such a file.
         """
@@ -331,10 +331,7 @@ class History:
 
     @cached_property
     def tiers(self) -> list[str]:
-        """Every tier of the run.
-
-        Those of known names come first, easiest first, then the others by name.
-        """
+        """Every tier of the run: known names first, from easy to hard, then the others by name."""
         tiers: set[str] = set()
         for row in (*self.steps, *self.evaluations):
             tiers.update(row.accuracy_by_tier)
@@ -389,7 +386,7 @@ def _parse(rows: Sequence[dict[str, Any]], row_type: type[RowT], path: Path) -> 
 
 
 def _difficulty(tier: str) -> tuple[int, str]:
-    """Return the rank of a tier; that of an unknown one is behind all others."""
+    """Return the rank of a tier; unknown tiers come last."""
     rank = len(_TIERS_BY_DIFFICULTY)
     if tier in _TIERS_BY_DIFFICULTY:
         rank = _TIERS_BY_DIFFICULTY.index(tier)

@@ -1,4 +1,4 @@
-"""What the viewer's page asks, and the JSON values that answer it, of a server as of a bundle.
+"""What the viewer's page asks, and the JSON values that answer it, from a server or a bundle alike.
 
 Long texts are cut, with their full length given.
 """
@@ -43,7 +43,7 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole.
 
-    That is its name, kind, state, facts, notices, charts and tables.
+    It has name, kind, state, facts, notices, charts and tables.
     """
     about = source.about()
     return {
@@ -89,9 +89,9 @@ def send_index(collection: Collection, words: Words) -> bytes:
 
 
 def search_texts(collection: Collection, words: Words) -> Row:
-    """Return which rollouts hold a text.
+    """Return which rollouts contain a text.
 
-    They are `bits`, one per rollout in the order of the index of that `version`.
+    The answer has `bits`, one per rollout, in the order of the index of that `version`.
     """
     source = _find_run(collection, words)
     index = source.index()
@@ -235,7 +235,7 @@ def _read_number(words: Words, name: str) -> int:
 # ----- JSON.
 
 
-def finite(value: Any) -> Any:
+def finite(value: object) -> object:
     """Return a JSON value in which NaN and infinities are replaced by None."""
     if isinstance(value, float) and not math.isfinite(value):
         return None
@@ -246,7 +246,7 @@ def finite(value: Any) -> Any:
     return value
 
 
-def encode(value: Any) -> str:
+def encode(value: object) -> str:
     """Return a value as JSON in ASCII, so lone surrogates and line separators are escaped.
 
     NaN becomes null.

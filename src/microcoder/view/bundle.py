@@ -179,7 +179,7 @@ def _describe_tests(source: RunSource, problem_id: str) -> dict[str, Any] | None
     }
 
 
-def _write_piece(folder: Path, name: str, value: Any) -> int:
+def _write_piece(folder: Path, name: str, value: object) -> int:
     """Write a piece of data; return the number of its bytes."""
     body = f"viewer.deliver({encode(name)},{encode(value)});\n".encode("ascii")
     (folder / "data" / f"{name}.js").write_bytes(body)

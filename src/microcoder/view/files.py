@@ -64,10 +64,8 @@ def read_row(path: Path, row: int, names: Sequence[str]) -> Row:
 
 
 def present(file: pq.ParquetFile, names: Sequence[str]) -> list[str]:
-    """Return those of `names` that a file has.
-
-    They are columns or parts of them, such as `tests.list.element.detail`.
-    """
+    """Return those of `names` that a file has: columns, or parts like
+    `tests.list.element.detail`."""
     held = set(file.schema_arrow.names)
     held.update(file.schema.column(number).path for number in range(len(file.schema)))
     return [name for name in names if name in held]
@@ -101,7 +99,7 @@ def stamp_of(*paths: Path) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, slots=True)
 class ShownProblem:
-    """A problem as its file holds it, for display: tests, statement, checker."""
+    """A problem of a file, for display: tests, statement, checker."""
 
     tests: Sequence[Mapping[str, str]]
     """The tests, each with the texts `input` and `output`."""
@@ -143,9 +141,9 @@ class ProblemTests:
         return not self._lists
 
     def find(self, problem_id: str) -> ShownProblem | None:
-        """Return the problem of an id, or None if there is none.
+        """Return the problem of an id, or None.
 
-        If a file cannot be read, `missing` then says why.
+        If a file cannot be read, `missing` says why.
         """
         # Requests come in threads: the names are read once.
         with self._lock:
@@ -222,9 +220,9 @@ def _explain_missing(paths: Sequence[Path]) -> str:
 
 
 def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
-    """Return the digest of the questions of a benchmark that have these ids.
+    """Return the digest of those questions of a benchmark that have these ids.
 
-    It is None if the file cannot be read.
+    None if the file cannot be read.
     """
     try:
         benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
@@ -282,10 +280,7 @@ def _read_file(path: Path) -> Iterator[tuple[str, ReadProblem]]:
 
 
 def _names(values: Mapping[str, Any]) -> list[str]:
-    """Return the names that a run may have for a row's problem.
-
-    There are none if the row is of no known format.
-    """
+    """Return the names that a run may use for a row's problem; none if the format is not known."""
     if _is_own(values):
         return [values["id"]]
     try:
@@ -335,7 +330,7 @@ def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:
 
 
 def _whole_problem(row: Mapping[str, Any]) -> Problem | None:
-    """Return the problem of a row; None for a submission, which says less than a problem does."""
+    """Return the problem of a row; None for a submission, which is not a whole problem."""
     try:
         return read_problem(row)
     except MicroCoderError:
@@ -361,7 +356,7 @@ def _show(problem: Problem, origin: str) -> ShownProblem:
 
 
 def _as_claims(text: str, expected: str) -> tuple[str, str]:
-    """Return a harness's test as the calls that it makes, and what is claimed of their results."""
+    """Return a harness's test as its calls, each with the result that the test expects."""
     try:
         asked = json.loads(text)
         answer = json.loads(expected)

@@ -170,7 +170,7 @@ class IndexBuilder:
     def put_rows(self, file: str, rows: Sequence[Mapping[str, Any]]) -> None:
         """Set a file's columns from its rows.
 
-        What a row lacks is unknown; a flag is then False, and a word empty.
+        Values that a row lacks are unknown; flags are then False, and words empty.
         """
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
@@ -204,8 +204,8 @@ class IndexBuilder:
         return Index(words, ordered, self._version)
 
 
-def _fill(rows: Sequence[Mapping[str, Any]], name: str, unknown: Any) -> list[Any]:
-    """Return a column's values, with a value for what a row lacks."""
+def _fill(rows: Sequence[Mapping[str, Any]], name: str, unknown: object) -> list[Any]:
+    """Return a column's values, with `unknown` for rows that lack it."""
     return [unknown if row.get(name) is None else row[name] for row in rows]
 
 
@@ -263,10 +263,8 @@ class RunSource(ABC):
             return self._index
 
     def find_tests(self, problem_id: str) -> FoundTests:
-        """Return the tests of a problem, or why they are not shown.
-
-        A file may hold another problem under its id.
-        """
+        """Return the tests of a problem, or why they are not shown: a file may use its id for
+        another one."""
         problem = self.tests.find(problem_id)
         if problem is None:
             return FoundTests(None, self.tests.missing)
@@ -276,10 +274,7 @@ class RunSource(ABC):
         return FoundTests(None, why) if why else FoundTests(problem)
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
-        """Return in a sentence why a problem of a file is not the one of this run.
-
-        It is empty if it is that one.
-        """
+        """Return a sentence on why a file's problem is not the one of this run; empty if it is."""
         return ""
 
     def _explain_count(self, problem_id: str, problem: ShownProblem) -> str:
@@ -298,7 +293,7 @@ class RunSource(ABC):
 
     @abstractmethod
     def _refresh(self) -> bool:
-        """Put what is new in the files into the builder; return whether anything was new."""
+        """Read what is new in the files into the builder; return whether anything was new."""
 
     @abstractmethod
     def parts(self, index: Index) -> list[IndexPart]:
@@ -309,13 +304,10 @@ class RunSource(ABC):
 
     @abstractmethod
     def read(self, record: Row) -> Row:
-        """Return the texts and tests that the files hold of a rollout.
-
-        It is given by its record (`Index.record`).
-        """
+        """Return the texts and tests of the rollout with this record (`Index.record`)."""
 
     def read_all(self, index: Index) -> Iterator[Row]:
-        """Yield what `read` returns for every rollout, in the order of the index."""
+        """Yield the texts and tests of every rollout, in the order of the index."""
         for position in range(len(index)):
             yield self.read(index.record(position))
 
@@ -417,7 +409,7 @@ def list_matches(needle: Needle, texts: Sequence[str]) -> list[str]:
     return list(strings)
 
 
-def _matches(texts: Any, needle: Needle) -> NDArray[np.bool_]:
+def _matches(texts: pa.Array, needle: Needle) -> NDArray[np.bool_]:
     """Return whether each text holds the needle."""
     is_dictionary = pa.types.is_dictionary(texts.type)
     values = texts.dictionary if is_dictionary else texts
@@ -434,7 +426,7 @@ def _whole(text: str) -> str:
 
 
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
-    """Return where the first match in a text begins and ends; None without one."""
+    """Return where the first match in a text begins and ends; None if nothing matches."""
     pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
     match = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
     if match is None:

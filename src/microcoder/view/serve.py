@@ -1,14 +1,15 @@
-"""The viewer's local server: that of the standard library, bound to the loopback.
+"""The viewer's local server, which only this machine can reach.
 
-It only reads files. Another site's page must not read runs through the visitor's browser: a
-request is refused when its Host is another name (DNS rebinding) or when the browser says that
+It only reads files. Another site's page must not read runs through the visitor's browser. So a
+request is refused when its Host is another name (DNS rebinding), or when the browser says that
 another site sent it. Paths are looked up in two tables and never joined to a folder.
 """
 
 import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, cast
+from socket import socket
+from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
 from microcoder.judge.core.errors import ConfigError, MicroCoderError
@@ -60,7 +61,7 @@ class ViewerServer(ThreadingHTTPServer):
         """The address of the page."""
         return f"http://{ADDRESS}:{self.server_address[1]}/"
 
-    def handle_error(self, request: Any, client_address: Any) -> None:
+    def handle_error(self, request: socket | tuple[bytes, socket], client_address: object) -> None:
         """Ignore a connection that the browser closed; print any other error, which is a bug."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
@@ -130,7 +131,7 @@ class _Handler(BaseHTTPRequestHandler):
             suffix = name.rpartition(".")[2]
             self._send(body, f"{TYPES[suffix]}; charset=utf-8", HTTPStatus.OK)
 
-    def _send_json(self, value: Any, status: HTTPStatus) -> None:
+    def _send_json(self, value: object, status: HTTPStatus) -> None:
         self._send(encode(value).encode("ascii"), "application/json", status)
 
     def _send(self, body: bytes, kind: str, status: HTTPStatus) -> None:

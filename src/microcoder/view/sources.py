@@ -1,4 +1,4 @@
-"""The sources of the viewer other than training runs, which are in `training_source`.
+"""The kinds of runs that the viewer shows besides training runs, which are in `training_source`.
 
 `CorpusSource`: the problems that `microcoder data build` kept, and the rows that it rejected, each
 with its reason.
@@ -15,7 +15,7 @@ import json
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -47,6 +47,8 @@ from microcoder.view.statements import (
     is_small,
     note_change,
 )
+
+ValueT = TypeVar("ValueT")
 
 _ROWS_A_PART = 256
 """Number of rollouts whose texts are searched together."""
@@ -174,7 +176,7 @@ class LineSource(RunSource):
         """Read the files; return the small columns of each row, without split, step and row."""
 
 
-def _as_column(texts: Sequence[str | None]) -> Any:
+def _as_column(texts: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array, which refuses lone surrogates."""
     whole = []
     for text in texts:
@@ -185,7 +187,7 @@ def _as_column(texts: Sequence[str | None]) -> Any:
 
 
 def _join_errors(row: Row) -> str:
-    """Return what a rollout's tests said and printed, as one text."""
+    """Return the messages and output of a rollout's tests as one text."""
     tests = row.get("tests") or ()
     return "\n".join(f"{test.get('detail') or ''}\n{test.get('output') or ''}" for test in tests)
 
@@ -274,10 +276,10 @@ class CorpusSource(LineSource):
 
 def _as_rollout(row: Row) -> Row:
     """Return a row of a corpus as the texts of a rollout."""
-    candidate = _parse(row.get("candidate"))
-    problem = _parse(row.get("problem"))
+    candidate = _parse(row.get("candidate"), dict)
+    problem = _parse(row.get("problem"), dict)
     found = row.get("statement_found") or candidate.get("statement_found")
-    solutions = _parse(row.get("solutions")) or candidate.get("solutions") or []
+    solutions = _parse(row.get("solutions"), list) or candidate.get("solutions") or []
     program = _first_accepted(solutions) or problem.get("reference")
     extraction = "" if program else "the source gives no solution"
     return {
@@ -291,7 +293,7 @@ def _as_rollout(row: Row) -> Row:
     }
 
 
-def _first_accepted(solutions: Iterable[Row]) -> Any:
+def _first_accepted(solutions: Iterable[Row]) -> object:
     """Return the code of the first solution that the source does not say is wrong."""
     for solution in solutions:
         # A source that says nothing means its solutions to be right.
@@ -301,7 +303,7 @@ def _first_accepted(solutions: Iterable[Row]) -> Any:
 
 
 def _list_facts(row: Row) -> Row:
-    """Return name -> text, for the columns that have a value."""
+    """Return the facts of a row by name: all columns that have a value, as texts."""
     facts: Row = {}
     for column in _FACTS:
         value = row.get(column)
@@ -313,12 +315,15 @@ def _list_facts(row: Row) -> Row:
     return facts
 
 
-def _parse(text: str | None) -> Any:
-    """Return a column of JSON; an empty object where there is none."""
+def _parse(text: str | None, kind: type[ValueT]) -> ValueT:
+    """Return a column's JSON value of a kind; an empty one where there is none."""
+    if not text:
+        return kind()
     try:
-        return json.loads(text) if text else {}
+        value = json.loads(text)
     except ValueError:
-        return {}
+        return kind()
+    return value if isinstance(value, kind) else kind()
 
 
 class EvaluationSource(LineSource):
@@ -371,9 +376,9 @@ class EvaluationSource(LineSource):
         return {**shown, **sample, "tests": tests, "facts": facts}
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
-        """Return why a problem of a file is not the one of this evaluation.
+        """Return why a file's problem is not the one of this evaluation.
 
-        It is found by the digest of what was asked.
+        Problems are compared by the digest of the question.
         """
         # The questions are read with the index.
         self.index()
@@ -394,7 +399,7 @@ class EvaluationSource(LineSource):
     def find_tests(self, problem_id: str) -> FoundTests:
         """Return the tests of a problem, or why they are not shown.
 
-        A file that changed since is named as such.
+        Tests of a file that has changed come with a note.
         """
         found = super().find_tests(problem_id)
         if not found.problem or not self._reads_own_file:

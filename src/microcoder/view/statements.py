@@ -33,7 +33,7 @@ class FoundTests:
 
 
 def explain_other(problem: ShownProblem) -> str:
-    """Return the sentence for a file whose statement is not the one that the model saw."""
+    """Return the sentence for a file whose statement differs from what the model saw."""
     return (
         "Not shown: the problem file changed after the run, or is another one. The statement of "
         f"this problem in {problem.origin} is not the one that the model saw."
@@ -41,9 +41,9 @@ def explain_other(problem: ShownProblem) -> str:
 
 
 def explain_count(problem: ShownProblem, *, num_judged: int) -> str:
-    """Return the sentence for a file with another number of tests than the run was judged by.
+    """Return the sentence for a file that has another number of tests than the run was judged by.
 
-    It is empty if they agree.
+    Empty if the numbers agree.
     """
     if len(problem.tests) == num_judged:
         return ""
@@ -54,9 +54,9 @@ def explain_count(problem: ShownProblem, *, num_judged: int) -> str:
 
 
 def note_change(found: FoundTests) -> FoundTests:
-    """Return found tests of a file that changed, with a word on it.
+    """Return tests of a file that has changed, with a note that they may be others.
 
-    Their statement is the same, but they themselves may not be.
+    Their statement is the same.
     """
     if found.problem is None:
         return found
@@ -73,7 +73,7 @@ def is_of_this_version(manifest: Mapping[str, Any]) -> bool:
 
 
 def is_small(paths: Iterable[Path]) -> bool:
-    """Whether files are there, and together small enough to be read for a comparison."""
+    """Whether the files exist and are together small enough to be read for a comparison."""
     num_bytes = 0
     for path in paths:
         if not path.is_file():
@@ -84,9 +84,9 @@ def is_small(paths: Iterable[Path]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PromptFrame:
-    """How much text stands around the problem in every prompt of a run.
+    """How many characters stand around the problem in every prompt of a run.
 
-    It is a chat template's marks and a system turn, in characters.
+    They are a chat template's marks and a system turn.
     """
 
     before: int
@@ -110,7 +110,7 @@ class PromptFrame:
 def find_frame(prompts: Collection[str]) -> PromptFrame | None:
     """Return the frame that a run's prompts share.
 
-    It is None from fewer than two prompts, which show none.
+    None if there are fewer than two prompts, which cannot show one.
     """
     folded = {fold_spaces(prompt) for prompt in prompts}
     if len(folded) < 2:
@@ -164,10 +164,8 @@ def fold_spaces(text: str) -> str:
 
 
 def _make_content(problem: ShownProblem, style: Mapping[str, Any]) -> str | None:
-    """Return the user's turn as a built-in style makes it of a problem.
-
-    It is None if that is not known.
-    """
+    """Return the user's turn that a built-in style makes of a problem; None if that is not
+    known."""
     if problem.problem is None or not style:
         return None
     try:

@@ -19,7 +19,7 @@ from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.files import read_json
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.lab.studies.accuracy import estimate_accuracy
-from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
+from microcoder.train.metrics import EvaluationMetrics, ShownMetric, StepMetrics, shown_metrics
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import (
@@ -139,10 +139,7 @@ class TrainingSource(RunSource):
                 position += file.metadata.num_rows
 
     def explain_difference(self, problem_id: str, problem: ShownProblem) -> str:
-        """Return why a problem of a file is not the one of this run.
-
-        It is found by the prompt that the run recorded.
-        """
+        """Return why a file's problem is not the one of this run, judged by the recorded prompt."""
         index = self.index()
         positions = index.positions_of(problem_id)
         if not positions:
@@ -160,7 +157,7 @@ class TrainingSource(RunSource):
     def find_tests(self, problem_id: str) -> FoundTests:
         """Return the tests of a problem, or why they are not shown.
 
-        A file that changed since is named as such.
+        Tests of a file that has changed come with a note.
         """
         found = super().find_tests(problem_id)
         if found.problem and self._has_changed_files():
@@ -181,7 +178,8 @@ class TrainingSource(RunSource):
         return self._changed
 
     def _may_compare_files(self) -> bool:
-        """Whether files are named by the run, digested as by this version, and read in no time."""
+        """Whether the run names its files, digested them as this version does, and they are
+        quick to read."""
         config = self._manifest.get("config") or {}
         problems = config.get("problems") or {}
         if not self._reads_own_files or problems.get("kind") != "files":
@@ -195,9 +193,9 @@ class TrainingSource(RunSource):
         return is_small([Path(str(name)) for name in names])
 
     def _find_frame(self) -> PromptFrame | None:
-        """Return what stands around the problem in every prompt.
+        """Return how much text stands around the problem in every prompt.
 
-        It is found in the first file of rollouts and in that of evaluations.
+        It is read off the first file of rollouts and that of evaluations.
         """
         if self._frame is None:
             prompts: set[str] = set()
@@ -229,7 +227,7 @@ class TrainingSource(RunSource):
         return RunInfo(state, facts=self._list_facts(), notices=notices, charts=charts)
 
     def _list_facts(self) -> list[tuple[str, str]]:
-        """Return what the manifest says of the run, as texts; empty ones are left out."""
+        """Return the facts of the run in its manifest, as texts; empty ones are left out."""
         manifest = self._manifest
         git = manifest.get("git") or {}
         commit = str(git.get("commit") or "")
@@ -255,7 +253,7 @@ class TrainingSource(RunSource):
         """Return the stamp of the metrics' files, their history, and its charts."""
         stamp = stamp_of(self._run.metrics, self._run.evaluations, self._run.summary)
         with self._lock:
-            # Drawn anew only after a change: pages ask every few seconds, and intervals take a
+            # Drawn again only after a change: pages ask every few seconds, and intervals take a
             # while.
             if self._drawn is None or self._drawn[0] != stamp:
                 history = read_history(self._run.root)
@@ -318,7 +316,7 @@ class TrainingSource(RunSource):
 
 
 def _name_run(folder: Path, manifest: Row) -> str:
-    """Return a run's name: of a study's run its study, level and seed."""
+    """Return a run's name; for a run of a study, its study, level and seed."""
     catalogue = folder.parent / CATALOGUE
     if catalogue.is_file():
         labels = read_json(catalogue, what="list of a study's runs").get(folder.name)
@@ -348,8 +346,8 @@ def _read_texts(path: Path) -> Texts:
     return texts
 
 
-def _join_errors(tests: Any) -> Any:
-    """Return what each rollout's tests said and printed as one text, in Arrow."""
+def _join_errors(tests: pa.ListArray) -> pa.DictionaryArray:
+    """Return the messages and output of each rollout's tests as one text, in Arrow."""
     # Offsets and values from the same beginning.
     tests = tests.slice(0)
     details = pc.list_flatten(tests)
@@ -366,7 +364,7 @@ def _join_errors(tests: Any) -> Any:
     return joined.dictionary_encode()
 
 
-def _join_chunks(column: Any) -> Any:
+def _join_chunks(column: pa.ChunkedArray) -> pa.Array:
     """Return a column as one array; of one chunk nothing is copied."""
     return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
 
@@ -382,7 +380,7 @@ def _with_facts(row: Row) -> Row:
 
 
 def draw_training(history: History) -> list[Row]:
-    """Return the charts of a run's metrics, those that have values: id, title, unit and series."""
+    """Return the charts of those metrics of a run that have values: id, title, unit and series."""
     charts: dict[str, Row] = {}
     for metric in shown_metrics(StepMetrics):
         _draw_metric(charts, metric, history.steps, history, "training")
@@ -393,7 +391,7 @@ def draw_training(history: History) -> list[Row]:
 
 def _draw_metric(
     charts: dict[str, Row],
-    metric: Shown,
+    metric: ShownMetric,
     rows: Sequence[StepMetrics | EvaluationMetrics],
     history: History,
     label: str,

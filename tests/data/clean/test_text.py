@@ -95,6 +95,7 @@ def test_cleaning_what_is_clean_changes_nothing(text: str) -> None:
     [
         "For a<b and b>c use vector<int> or `<p>`; 1 <= n.\n",
         "Replace the HTML entity `&quot;` and &amp; by its character.\n",
+        # A macro that names itself twice would grow for ever; pandoc refuses both of these.
         r"\section{A} \newcommand{\x}{\x\x}\x",
         r"\section{A} \begin{itemize} \item one",
     ],
@@ -117,6 +118,7 @@ def test_what_is_talked_of_and_what_does_not_end_stays(text: str) -> None:
             ),
             "At ![](embedded) and ![](drawn)",
         ),
+        # An empty power is none: only a space without width is in it.
         ("<code><sup>\u200b</sup>1 &lt;= v<sub>i</sub></code><p></p>", "`1 <= v_i`"),
     ],
     ids=lambda value: value[:40],
@@ -131,6 +133,7 @@ def test_a_page_reads_like_this(page: str, text: str) -> None:
         (r"\newcommand{\maxn}{10^5}$n \le \maxn$", r"$n \le 10^5$"),
         (r"\newcommand{\pair}[2][a]{(#1, #2)}\pair{b} \pair[c]{d}", "(a, b) (c, d)"),
         (r"\newenvironment{task}[1]{Task #1:}{.}\begin{task}{A}Sum\end{task}", "Task A:Sum."),
+        # No file of this machine is read into a statement.
         (r"\input{/etc/passwd}\include{/etc/x}Two \ref{fig:b}, \label{fig:b} lines", "Two , lines"),
         (r"\illustration{0.3}{a.png}{By \href{http://a.b}{Ina}} Go", "![image](a.png) Go"),
         (

@@ -48,6 +48,7 @@ RIGHT = """class Solution:
                 count += 1
         return count
 """
+# Right on both shown tests alone, so that only a further test can tell it from the solution.
 HARD_CODED = """class Solution:
     def rises(self, nums: List[int]) -> int:
         return 2 if nums == [1, 3, 2, 4] else 1
@@ -75,6 +76,7 @@ def judges() -> Iterator[Open]:
 @pytest.fixture(autouse=True, scope="module")
 def few_mutations() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
+        # Fewer than in use: each made input is run by several programs.
         patch.setattr(mutation, "MOST_MADE", 20)
         yield
 
@@ -113,10 +115,12 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     for one in made.origins:
         if one.kind.startswith("mutated/"):
             assert one.parent
+    # Given tests need no certificate; the package's validator has accepted all others.
     assert {one.certificate for one in made.origins} == {"", "package"}
     for test in made.tests:
         nums = json.loads(test.input)
         assert int(test.output) == sum(a < b for a, b in itertools.pairwise(nums))
+    # The same tests again: seeds come from the problem's id.
     assert generated(candidate, judges) == made
     (kept,) = verify([made], judges().thorough, VerifySettings())
     assert isinstance(kept, Candidate)

@@ -5,7 +5,7 @@ import pytest
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Problem, Program
 from microcoder.lab.yardstick.cases import STORED, build_fresh, choose_cases, load_suite, make_id
-from microcoder.lab.yardstick.inside.judges import NEEDS
+from microcoder.lab.yardstick.contained.judges import NEEDS
 
 
 def test_every_case_says_why_is_named_by_what_it_asks_and_is_there_once() -> None:

@@ -5,6 +5,6 @@
 Read `comparison.py` first: `index_behaviour` takes the problems of benchmarks, and `find_behaviour`
 says which of them a candidate equals. `forms.py` reads a problem as a function of values.
 
-`running.py` runs many programs on many small inputs, by means of `inside.py`, which runs in the
+`running.py` runs many programs on many small inputs, by means of `sandboxed.py`, which runs in the
 sandbox. `outputs.py` turns outputs into tokens and says how far those of two programs agree.
 """

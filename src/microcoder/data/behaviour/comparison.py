@@ -68,7 +68,7 @@ class BehaviourIndex:
 
 @dataclass(frozen=True, slots=True)
 class _Pair:
-    """A form of the problem beside one of a benchmark problem, and how their values correspond."""
+    """A form of the problem, a form of a benchmark problem, and how their values correspond."""
 
     own: Form
     other: Form
@@ -92,7 +92,7 @@ class _Pair:
     def render(self, values: Values) -> object:
         """Return the problem's values as an input of the benchmark's program.
 
-        That is arguments, or a text for stdin.
+        The input is a list of arguments, or a text for stdin.
         """
         return self.other.layout.render(self.arrange(values))
 
@@ -129,7 +129,7 @@ def find_behaviour(
     index: BehaviourIndex,
     judge: Judge,
 ) -> list[Hit]:
-    """Return a hit for each benchmark problem that behaves as a candidate does.
+    """Return a hit for each benchmark problem that behaves like a candidate.
 
     The strongest evidence comes first.
     """
@@ -181,7 +181,7 @@ class _Trial:
         return self.bits >= _LEAST_BITS and self.num_agreed >= _LEAST_INPUTS
 
     def add(self, agreement: Agreement, detail: str) -> None:
-        """Add one comparison's agreement to the evidence; `detail` says it in words."""
+        """Add the agreement found by one comparison to the evidence; `detail` describes it."""
         # Bits are logarithms: adding them multiplies the chances.
         self.bits += agreement.bits
         self.num_agreed += sum(agreement.agreed)
@@ -202,7 +202,7 @@ class _Trial:
 
 
 def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
-    """Return the pairs of forms with values of the same kinds, of which one has a program."""
+    """Return the pairs of forms whose values have the same kinds, if either form has a program."""
     pairs: list[_Pair] = []
     for own in find_forms(candidate)[:_MOST_FORMS]:
         # A dict, as a set that keeps its order.
@@ -219,7 +219,7 @@ def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
 
 
 def _pair_up(own: Form, other: Form) -> list[_Pair]:
-    """Return two forms with the first orders in which their values are of the same kinds."""
+    """Return pairs of two forms: for the first orders of values in which the kinds are the same."""
     # Another story may name the same values in another order.
     orders = permutations(range(len(own.kinds)))
     fitting = (
@@ -246,7 +246,7 @@ def _fits(
     other: Sequence[str],
     order: Sequence[int],
 ) -> bool:
-    """Whether values in this order are of the same kinds."""
+    """Whether values in this order have the same kinds."""
     for place, kind in zip(order, other, strict=True):
         kinds = {own[place], kind}
         # Only empty lists fit any list.
@@ -257,7 +257,7 @@ def _fits(
 
 
 class _Close(NamedTuple):
-    """A pair of forms that agrees on a few inputs."""
+    """A pair of forms that agrees on a few inputs, so that all inputs are worth trying."""
 
     pair: _Pair
     bits: float
@@ -313,7 +313,7 @@ def _estimate_chance(
 
 
 class _CaseRun(NamedTuple):
-    """Cases of one side, and the outputs of the other side's program on them."""
+    """Cases of one side, and what the other side's program prints or returns on them."""
 
     cases: Sequence[ValueCase]
     outputs: Outputs
@@ -363,7 +363,7 @@ def _agree(
     chance: float = 0.0,
     how: str = "",
 ) -> Agreement:
-    """Compare the expected outputs of cases with a program's."""
+    """Compare the expected outputs of cases with a program's outputs."""
     expected = [case.expected for case in run.cases]
     # The problem's own side first, so that a freedom is the same one in both directions.
     if runs_other:
@@ -389,7 +389,7 @@ def _try_cases(
 ) -> list[_Trial]:
     """Run the programs of one side on all cases of the other.
 
-    Return the trials that still agree, and those without such a program.
+    Return the trials that still agree, and the trials without such a program.
     """
     least = _OWN_SHARE if runs_other else _OTHER_SHARE
     left = []
@@ -416,7 +416,7 @@ def _try_cases(
 
 
 def _describe_cases(agreement: Agreement, *, runs_other: bool) -> str:
-    """Return what running one side's program came to."""
+    """Describe the result of running one side's program on the other side's cases."""
     program = "its program" if runs_other else "the program here"
     where = "here" if runs_other else "there"
     share = f"{sum(agreement.agreed)} of {len(agreement.agreed)}"
@@ -429,7 +429,7 @@ def _try_varied(
 ) -> list[_Trial]:
     """Run both programs on varied inputs.
 
-    Return the trials that still agree where both have an output, and those without such inputs.
+    Return the trials that agree wherever both have an output, and the trials without such inputs.
     """
     runs: list[ProgramRun] = []
     for trial in trials:
@@ -480,7 +480,7 @@ def _try_varied(
 
 
 def _vary_inputs(trial: _Trial) -> list[Values]:
-    """Return further inputs, made from the cases of both problems; none for want of a program."""
+    """Return further inputs, made from the cases of both problems; none if a program is missing."""
     if not trial.has_both_programs:
         return []
     pair = trial.pair
@@ -500,7 +500,8 @@ def _compare_where_both(
     theirs: Outputs,
     how: str,
 ) -> Agreement | None:
-    """Compare two programs on the inputs for which both have an output; None if there are none."""
+    """Compare two programs on the inputs for which both have an output; None if there is no such
+    input."""
     ours_there = []
     theirs_there = []
     for our_output, their_output in zip(ours, theirs, strict=True):

@@ -65,7 +65,7 @@ class _Example(NamedTuple):
 
 
 class _Reading(NamedTuple):
-    """A reading of some inputs, and the outputs that belong to these."""
+    """Inputs read as values, with the outputs that belong to them."""
 
     read: Read
     outputs: Sequence[str]
@@ -121,7 +121,7 @@ def _read_as_calls(examples: Sequence[_Example]) -> list[_Reading]:
 
 
 def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
-    """Return the readings of texts: first those that take each for several cases."""
+    """Return the readings of texts; those that split each text into several cases come first."""
     inputs = [example.input for example in examples]
     outputs = [example.output for example in examples]
     readings = []
@@ -142,7 +142,7 @@ def _has_count(layout: Layout) -> bool:
 
 def _program_of(candidate: Candidate) -> str:
     """Return the first Python program known to be right; empty where there is none."""
-    # Only Python, since `inside.py` runs programs in its own process.
+    # Only Python, since `sandboxed.py` runs programs in its own process.
     for solution in candidate.solutions:
         if solution.known == "accepted" and solution.language == "python":
             return solution.code
@@ -168,7 +168,7 @@ def _cases_of(
 def _entry_of(candidate: Candidate) -> str:
     """Return the function to call; empty for a program that reads stdin."""
     if candidate.fn_name:
-        # A method may be named with its class; `inside.py` looks into `Solution` by itself.
+        # A method may be named with its class; `sandboxed.py` looks into `Solution` by itself.
         return candidate.fn_name.rpartition(".")[2]
     # LiveCodeBench's published results name the function in the starter code alone.
     for name in _METHOD.findall(candidate.starter_code or ""):
@@ -202,7 +202,7 @@ def _examples_of(
 
 
 def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:
-    """Return the examples with as many arguments as most have: others were misread."""
+    """Return the examples with the usual number of arguments; the others were misread."""
     nums_arguments = [len(example.input) for example in examples]
     # An optional argument, or an example that was misread, is in the minority.
     usual = max(
@@ -253,7 +253,9 @@ def _read_arguments(text: str) -> list[Any] | None:
         # What stands before the first name is no argument.
         for part in _NAMED.split(text)[1:]:
             values.append(read_literal(part.strip().rstrip(",")))
-        # An empty list says that no name was found, not that the call has no arguments.
-        return parse_json(dump_json(values)) or None
+        # As they would be read from a test: tuples are lists there.
+        arguments = [parse_json(dump_json(value)) for value in values]
     except (ValueError, TypeError, RecursionError):
         return None
+    # An empty list says that no name was found, not that the call has no arguments.
+    return arguments or None

@@ -51,7 +51,7 @@ _KINDS_OF_LISTS = {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}
 
 
 def kind_of(values: Sequence[Any]) -> str:
-    """Return the kind that all values of one input are of, as a letter.
+    """Return the kind of all values of an input, as a letter.
 
     `n` a number, `N` a list of them, `T` a list of lists, `s` a text, `S` texts, `R` lists of
     texts, `b` a flag, `E` only empty lists, `x` anything else.
@@ -63,7 +63,7 @@ def kind_of(values: Sequence[Any]) -> str:
     return kinds.pop() if len(kinds) == 1 else "x"
 
 
-def _kind_of_one(value: Any) -> str:
+def _kind_of_one(value: object) -> str:
     # A bool is an int as well, so it comes first.
     if isinstance(value, bool):
         return "b"
@@ -78,7 +78,7 @@ def _kind_of_one(value: Any) -> str:
     return _KINDS_OF_LISTS.get(kind_of(value), "x")
 
 
-def tokens_of_value(value: Any) -> Tokens:
+def tokens_of_value(value: object) -> Tokens:
     """Return the tokens of a value that a function returned.
 
     Lists, tuples and dicts are flattened.
@@ -94,14 +94,14 @@ def tokens_of_text(text: str) -> Tokens:
 
 
 def tokens_of_json(text: str) -> Tokens:
-    """Return the tokens of an expected value in JSON; of the text itself if it is not JSON."""
+    """Return the tokens of an expected value in JSON; if it is not JSON, of its text."""
     try:
         return tokens_of_value(parse_json(text))
     except (ValueError, RecursionError):
         return tokens_of_text(text)
 
 
-def _flatten(value: Any, tokens: list[str]) -> None:
+def _flatten(value: object, tokens: list[str]) -> None:
     """Add the tokens of a value."""
     if isinstance(value, dict):
         for key, item in value.items():
@@ -155,7 +155,7 @@ class Agreement(NamedTuple):
 
 
 class _Matching(NamedTuple):
-    """One way to compare outputs, by input."""
+    """A way to compare two programs' outputs, and its answer for each input."""
 
     how: str
     agreed: list[bool]
@@ -172,7 +172,7 @@ def compare(
 ) -> Agreement:
     """Return how far two programs' outputs on the same inputs agree.
 
-    Of the ways to compare them, the one in which they agree most counts.
+    Outputs are compared in several ways; the way in which they agree most counts.
 
     Args:
         one: a program's outputs, one per input.
@@ -233,7 +233,7 @@ def _chances_of(outputs: Outputs, measured: float) -> list[float]:
 
 
 def _count_bits(matching: _Matching, chances: Sequence[float]) -> float:
-    """Return the evidence of the outputs that agree and say something."""
+    """Return the evidence, in bits, of the outputs that agree and say something."""
     bits = []
     columns = zip(
         chances,
@@ -262,7 +262,10 @@ def _chance(output: Tokens) -> float:
 
 
 def _relabel(one: Outputs, other: Outputs) -> _Matching:
-    """Match labels one to one; a new match is no evidence."""
+    """Compare outputs as labels that may have other names: each label is matched with one other.
+
+    The first match of two labels is an assumption and no evidence; later ones confirm it.
+    """
     matched: dict[Tokens | None, Tokens | None] = {}
     taken: set[Tokens | None] = set()
     agreed = []
@@ -284,7 +287,8 @@ def _relabel(one: Outputs, other: Outputs) -> _Matching:
 
 
 def are_labels(outputs: Sequence[Tokens]) -> bool:
-    """Whether these outputs look like a classification: at most three labels, and more outputs."""
+    """Whether outputs look like a classification: three labels at most, and more outputs than
+    that."""
     if not len(set(outputs)) <= _FEW_LABELS < len(outputs):
         return False
     return all(map(_is_label, outputs))

@@ -11,7 +11,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Program
 from microcoder.judge.run.executions import Invocation
 
-_INSIDE = (Path(__file__).parent / "inside.py").read_text(encoding="utf-8")
+_SANDBOXED = (Path(__file__).parent / "sandboxed.py").read_text(encoding="utf-8")
 """The program that runs the others, in the sandbox."""
 _SECONDS_AN_INPUT = 0.05
 """CPU seconds that a program may take for an input: compared inputs are small."""
@@ -47,7 +47,7 @@ class ProgramRun(NamedTuple):
 
 
 class _Waiting(NamedTuple):
-    """A run that is still to be done, and the key by which its outputs are found."""
+    """A run that is still to be done, and the key under which its outputs are stored."""
 
     key: str
     run: ProgramRun
@@ -57,7 +57,7 @@ def run_programs(
     runs: Sequence[ProgramRun],
     judge: Judge,
 ) -> list[list[Tokens | None]]:
-    """Return, by run, the output tokens of each input, None without output.
+    """Return for each run the output tokens of each input; None where there was no output.
 
     Raises:
         EvaluatorFault: a sandbox failed.
@@ -120,7 +120,7 @@ def _run_all(
 
 
 def _next_batch(waiting: Sequence[_Waiting]) -> Sequence[_Waiting]:
-    """Return the first runs, of so many inputs as one process takes; one at least."""
+    """Return the first runs: as many as one process takes, and at least one."""
     num_inputs = 0
     for number, item in enumerate(waiting):
         num_inputs += len(item.run.inputs)
@@ -133,7 +133,7 @@ def _count_whole(
     batch: Sequence[_Waiting],
     by_run: Sequence[list[RawOutput]],
 ) -> int:
-    """Return how many runs have an output for each input, up to the first that has not."""
+    """Return the number of runs before the first that lacks an output."""
     for number, (item, outputs) in enumerate(
         zip(
             batch,
@@ -152,7 +152,7 @@ def _run_in_process(
 ) -> list[list[RawOutput]]:
     """Return the outputs of each run, as far as the process came."""
     invocation = Invocation(
-        Program(_INSIDE),
+        Program(_SANDBOXED),
         stdin=json.dumps(_describe_runs(runs)).encode(),
         cpu_seconds=_SECONDS_A_PROCESS,
         wall_seconds=_WALL_SECONDS_A_PROCESS,
@@ -182,7 +182,7 @@ def _run_in_process(
 
 
 def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
-    """Return what `inside.py` reads; each program is named once."""
+    """Return the input of `sandboxed.py` for some runs, with each program once."""
     numbers: dict[tuple[str, str], int] = {}
     programs = []
     described = []

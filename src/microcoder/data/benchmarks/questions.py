@@ -31,7 +31,7 @@ from microcoder.judge.core.types import Dialect, Problem
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """One problem of a benchmark, with what its prompt and its report need."""
+    """A problem of a benchmark, with what its prompt and the report need."""
 
     problem: Problem
     """The problem as it is asked.
@@ -60,12 +60,12 @@ class Question:
 
     @property
     def statement_digest(self) -> str:
-        """Digest of the statement, by which the viewer knows the problem again."""
+        """Digest of the statement, by which the viewer recognises the problem."""
         return digest_statement(self.problem.statement)
 
     @property
     def difficulty(self) -> str:
-        """The problem's tier: `easy`, `medium`, `hard`, or what a problem file says; else empty."""
+        """The problem's tier: `easy`, `medium`, `hard`, or that of a problem file; else empty."""
         return self.problem.tier or ""
 
 
@@ -87,7 +87,10 @@ class Benchmark(Config):
     """System message as published; None if there is none."""
 
     def _name_kind(self, row: FileRow, error: DataError) -> DataError:
-        """Return an error of a row, or one that says of which other benchmark the row is."""
+        """Return the error for a row that cannot be read.
+
+        If the row is of another benchmark, the error says which.
+        """
         if find_record(row.values) is not None:
             what = "a problem of ours"
             kind = "problems"
@@ -153,7 +156,7 @@ class Benchmark(Config):
         return None
 
     def _find_rows(self) -> Iterator[tuple[FileRow, FileRow | None]]:
-        """Yield each row of the file with EvalPlus's row of further tests for it, or None."""
+        """Yield each row of the file, with EvalPlus's row of further tests for it or None."""
         for row in read_file(self.path, self.noun):
             yield row, None
 
@@ -166,7 +169,7 @@ class Benchmark(Config):
         return True
 
     def _why_none(self) -> str:
-        """Say which rows the benchmark takes, and what to type, where it takes none of a file."""
+        """Say which rows the benchmark accepts, and what to type, for a file without such rows."""
         return "widen the dates"
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
@@ -326,7 +329,7 @@ def is_livecodebench(path: Path) -> bool:
 
 
 def _read_date(row: Row) -> datetime:
-    """Return when the contest of a row of LiveCodeBench was."""
+    """Return the date of the contest of a row of LiveCodeBench."""
     text = row.text("contest_date")
     try:
         # The dates of options have no time zone, and Python does not compare one with none.

@@ -32,7 +32,8 @@ _LOST_POWER = re.compile(r"10[1-9]\d?")
 
 
 class Bound(NamedTuple):
-    """A stated range of one name, by its two numbers as they are written: `< 1000` is 1000."""
+    """A stated range of one name. Its ends are numbers as they are written: `< 1000` is kept as
+    1000."""
 
     name: str
     low: float
@@ -42,7 +43,7 @@ class Bound(NamedTuple):
 def parse_bounds(text: str) -> tuple[Bound, ...]:
     """Return the ranges in a statement, such as `1 <= n <= 10^5`.
 
-    Those that end at another name are left out. In a chain such as `1 <= k <= n <= 100` each name
+    Ranges that end at another name are left out. In a chain such as `1 <= k <= n <= 100` each name
     has the chain's ends.
     """
     if not any(sign in text for sign in _SIGNS):

@@ -63,7 +63,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _words_of(sections: Sections) -> str:
-    """Return a statement without its constraints and examples, in which words mean nothing."""
+    """Return a statement without constraints and examples: words there say nothing about the
+    task."""
     texts = [sections.statement, sections.input, sections.output, sections.note]
     for title, text in sections.other:
         texts += [title, text]
@@ -71,7 +72,8 @@ def _words_of(sections: Sections) -> str:
 
 
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
-    """Return the flags of examples in the statement that are not, or otherwise, among the tests."""
+    """Return flags for examples of the statement that are missing among the tests, or differ
+    there."""
     # Without tests, no example is missing among them.
     if not candidate.tests:
         return set()

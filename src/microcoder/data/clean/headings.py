@@ -147,16 +147,16 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
 
 
 def _undecorate(line: str) -> str:
-    """Return the words of a heading, in lower case, without decoration and number."""
+    """Return the words of a heading in lower case, without decoration and number."""
     words = unicodedata.normalize("NFC", line).strip(_DECORATION).lower()
     return re.sub(r"\s+", " ", _NUMBER.sub("", words)).strip(_DECORATION)
 
 
 def _can_stand_alone(line: str, words: str) -> bool:
-    """Whether a line of a heading's words is one.
+    """Whether a line that has only a heading's words is a heading.
 
-    A bare word can be text: a line of an example, a name. Words that are marked or capitalised, or
-    in Chinese, are never alone on a line in prose.
+    A bare word can be text: a line of an example, a name. Words that are marked, capitalised or in
+    Chinese are never alone on a line of prose.
     """
     if line.lstrip()[:1] in _MARKS_BEFORE or line.rstrip()[-1:] in _MARKS_BEHIND:
         return True

@@ -2,9 +2,12 @@
 
 import re
 from functools import cache
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from microcoder.data.clean.markdown import prose
+
+if TYPE_CHECKING:
+    from py3langid.langid import LanguageIdentifier
 
 LANGUAGES = (
     "en",
@@ -57,7 +60,7 @@ def identify(text: str) -> DetectedLanguage:
 
 
 @cache
-def _identifier() -> Any:
+def _identifier() -> "LanguageIdentifier":
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

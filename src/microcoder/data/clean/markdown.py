@@ -1,4 +1,4 @@
-"""Takes a statement apart into prose and what is none: code blocks, code in a line, formulae."""
+"""Takes a statement apart into prose and the rest: code blocks, code in a line, formulae."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -45,7 +45,7 @@ def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str]
 
 
 def prose(text: str) -> str:
-    """Return the statement without code, formulae and web addresses: what readers call language."""
+    """Return the statement without code, formulae and web addresses: its natural language."""
     kept = []
     for piece, matched in parts(text, CODE_OR_MATH):
         # A space, so that the words on both sides stay two.
@@ -61,10 +61,10 @@ def write_fence(code: str) -> str:
 
 
 def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
-    """Return the text with everything from each opening to the closing after it replaced.
+    """Return the text with everything from an opening to the next closing replaced.
 
-    What is not closed stays. Case is ignored. Takes time linear in the text, however often it is
-    opened.
+    An opening without a closing stays. Case is ignored. The time is linear in the text, however
+    many openings there are.
     """
     openings = re.compile(re.escape(opening), re.IGNORECASE)
     closings = re.compile(re.escape(closing), re.IGNORECASE)

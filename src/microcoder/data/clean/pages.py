@@ -1,10 +1,13 @@
-"""Turns HTML, also half of it in a text, into Markdown."""
+"""Turns HTML into Markdown, also in a text that is only partly HTML."""
 
 import html
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from microcoder.data.clean.markdown import CODE, outside, parts, replace_between
+
+if TYPE_CHECKING:
+    from bs4 import BeautifulSoup, Tag
 
 _BLOCK = (
     "p|br|div|pre|ul|ol|li|span|strong|em|sup|sub|code|table|tr|td|th|h[1-6]|img|font|section"
@@ -114,7 +117,7 @@ def html_to_markdown(text: str) -> str:
     return outside(markdown, lambda piece: _TAG.sub(r"\\<", piece))
 
 
-def _drop_unseen(soup: Any) -> None:
+def _drop_unseen(soup: "BeautifulSoup") -> None:
     """Drop what a reader of the page does not see, or does not read as the statement."""
     from bs4 import Comment
     from bs4.element import ProcessingInstruction
@@ -131,7 +134,7 @@ def _drop_unseen(soup: Any) -> None:
             element.decompose()
 
 
-def _write_script(element: Any) -> None:
+def _write_script(element: "Tag") -> None:
     """Replace a `sup` or `sub` by `^` or `_`.
 
     With parentheses if its end is unclear: `x_i`, `2^(S_1)`, `T_(i)th`.
@@ -152,7 +155,7 @@ def _write_script(element: Any) -> None:
         element.replace_with(f"{sign}({inner})")
 
 
-def _unwrap_example(soup: Any, element: Any) -> None:
+def _unwrap_example(soup: "BeautifulSoup", element: "Tag") -> None:
     """Unwrap LeetCode's `Input: ... Output: ...` in `pre`, which are labels and not code."""
     # Without this, the text of the element would glue two lines into one.
     for line in element.find_all("br"):

@@ -103,9 +103,9 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
 
 
 def _restore_powers_of_two(text: str, why: list[str]) -> str:
-    """Return the text with powers of two restored that end a range.
+    """Return the text with lost powers of two restored where they end a range.
 
-    Such as `x < 216`, `-228 <= x <= 228`, and a machine's integers.
+    Examples are `x < 216`, `-228 <= x <= 228`, and the ranges of a machine's integers.
     """
     ends = [match for match in _OF_TWO.finditer(text) if _ends_a_range(text, match)]
     written = {match[0] for match in ends}
@@ -135,7 +135,7 @@ def _ends_a_range(text: str, match: re.Match[str]) -> bool:
 
 
 def _lift(match: re.Match[str]) -> str:
-    """Return a number as the power that it was."""
+    """Return a number as the power that it was before it lost its superscript."""
     return f"{match[0].removesuffix(match['power'])}^{match['power']}"
 
 
@@ -144,7 +144,7 @@ def _lift_tolerance(match: re.Match[str]) -> str:
 
 
 def _lift_at(starts: set[int], pattern: re.Pattern[str], text: str) -> str:
-    """Return the text with the numbers that begin at these places as powers."""
+    """Return the text in which the numbers at these offsets are written as powers."""
 
     def lift(match: re.Match[str]) -> str:
         return _lift(match) if match.start() in starts else match[0]

@@ -61,7 +61,7 @@ def restore_samples(candidate: Candidate) -> Candidate:
 
 
 def _list_samples(candidate: Candidate) -> list[Example]:
-    """Return the tests of a package that are shown to solvers."""
+    """Return those tests of a package that solvers are shown."""
     samples = []
     # Of other rows there are no groups.
     for test, group in zip(candidate.tests, candidate.groups, strict=False):
@@ -86,8 +86,8 @@ def is_sample(group: str) -> bool:
 def find_shown(candidate: Candidate) -> tuple[bool, ...]:
     """Return for each test whether the statement shows its input.
 
-    That is: a package keeps it among the samples, an example of the statement has its values, or
-    its values (four or more) stand in the statement one after the other.
+    It does if a package lists the test as a sample, if an example of the statement has its values,
+    or if its values (four or more) stand in the statement one after the other.
     """
     statement = candidate.statement
     samples = {given for given, _ in samples_of(split(statement))}
@@ -125,7 +125,7 @@ def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:
 def values_of(text: str) -> str:
     """Return the values of an example or a test, in lower case between single spaces.
 
-    Names and brackets are left out; where it has nothing but brackets, these are its values.
+    Names and brackets are left out; brackets stay if there is nothing else.
     """
     text = _NAME.sub(" ", text)
     values = _VALUE.findall(text)

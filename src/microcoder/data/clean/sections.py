@@ -77,11 +77,11 @@ class _Draft:
 
     @property
     def is_story(self) -> bool:
-        """Whether nothing but the statement's text has been read."""
+        """Whether only the statement's text has been read so far."""
         return len(self.parts) == 1 and not self.examples
 
     def open(self, heading: Heading) -> None:
-        """Let `lines` be those of the part that a heading begins."""
+        """Begin the part that a heading names: `lines` are its lines from now on."""
         part = heading.part
         if part == "example":
             self.lines = []
@@ -122,7 +122,7 @@ def split(text: str) -> Sections:
 
 
 class _Splitter:
-    """Puts the lines of a statement into its parts, one line after the other."""
+    """Sorts the lines of a statement into its parts, one line after the other."""
 
     def __init__(self, lines: Sequence[tuple[str, bool]]) -> None:
         self._lines = lines
@@ -136,7 +136,7 @@ class _Splitter:
         """The line of text before."""
 
     def split(self) -> _Draft:
-        """Return the parts of all lines."""
+        """Return the parts of the statement."""
         for number, (line, is_code) in enumerate(self._lines):
             # Code may hold lines that look like headings.
             if is_code:
@@ -151,7 +151,7 @@ class _Splitter:
         return self._draft
 
     def _find_heading(self, number: int) -> Heading | None:
-        """Return the heading that a line is, or None if it is text where it stands."""
+        """Return the heading on a line; None if the line is text in this place."""
         line, _ = self._lines[number]
         heading = read_heading(line, in_example=self._in_example)
         if heading is None:
@@ -204,7 +204,7 @@ def _mark_code(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:
 
 
 def _opens_example(lines: Sequence[tuple[str, bool]]) -> bool:
-    """Whether the first part that the lines open is an input or an output of an example."""
+    """Whether the first part that the lines open is the input or output of an example."""
     for line, is_code in lines:
         if is_code:
             continue
@@ -246,7 +246,7 @@ def _is_explanation(part: tuple[str, str]) -> bool:
 
 
 def _finish_example(draft: _ExampleDraft) -> Example:
-    """Return an example as texts; what follows its input or output explains it."""
+    """Return an example as texts. Whatever follows its input or output becomes its explanation."""
     given, after_input = _unfence(_join(draft.input))
     printed = _join(draft.output)
     output, after_output = _unfence(printed)
@@ -261,7 +261,7 @@ def _finish_example(draft: _ExampleDraft) -> Example:
 
 
 def _unfence(text: str) -> tuple[str, str]:
-    """Return the content of a leading code block and what follows it; without one, all text."""
+    """Return the content of a code block at the beginning and the text after it; else all text."""
     fenced = _FENCED.match(text)
     if fenced is None:
         return text, ""

@@ -1,4 +1,4 @@
-"""The process stage: one candidate in, a clean one in English out, or a rejection. No I/O."""
+"""The process stage: takes a candidate; returns a clean one in English, or a rejection. No I/O."""
 
 from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.flags import find_flags
@@ -103,7 +103,8 @@ def _restore_powers(candidate: Candidate) -> Candidate:
 
 
 def _identify(candidate: Candidate) -> Candidate:
-    """Set the language of the statement, unless the source names another and it is not sure."""
+    """Set the language of the statement, unless the source names another and the guess is not
+    sure."""
     detected = identify(candidate.statement)
     detail = f"probability {detected.probability:.2f}"
     if candidate.natural_language and candidate.natural_language != detected.code:

@@ -28,7 +28,8 @@ class DuplicateBarrier(Barrier):
         return describe(candidates)
 
     def decide(self, looks: Iterable[Fingerprint]) -> None:
-        """Find the groups of records that are one problem, and the record that is kept of each."""
+        """Find the groups of records of the same problem, and choose the record to keep of each
+        group."""
         self._groups = find_duplicates(looks)
         self._dropped = {}
         for kept, duplicates in self._groups.items():

@@ -168,7 +168,7 @@ def _corpus_key(
     config: BuildConfig,
     parts: Sequence[Sequence[Part]],
 ) -> str:
-    """Return the digest of what decides a finished corpus."""
+    """Return the digest of everything that decides a finished corpus."""
     keys = [part.key for part in chain.from_iterable(parts)]
     return digest(config.name, source_digest(_RELEASE_CODE), *keys)
 
@@ -199,7 +199,7 @@ def hold_work(config: BuildConfig) -> Iterator[None]:
 
 
 def _remove_partial(folder: Path) -> None:
-    """Remove what a build left unfinished that was killed."""
+    """Remove the unfinished files of a build that was killed."""
     for pattern in ("parts/*/.*.partial", "unpacked/.*.partial"):
         for path in folder.glob(pattern):
             if path.is_dir():

@@ -94,7 +94,7 @@ def find_in(row: Row) -> list[FoundFault]:
 
 
 def _first_of_each_kind(faults: Sequence[FoundFault]) -> list[FoundFault]:
-    """Return the first fault of each kind, in the order of the last ones."""
+    """Return the first fault of each kind, ordered by where each kind occurs last."""
     by_kind: dict[str, FoundFault] = {}
     for fault in faults:
         by_kind[fault.kind] = by_kind.pop(fault.kind, fault)

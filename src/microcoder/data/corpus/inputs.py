@@ -50,7 +50,7 @@ def _digest_content(
     size: int,
     changed: int,
 ) -> str:
-    """Return the SHA-256 of a file; size and time of its last change are there for the cache."""
+    """Return the SHA-256 of a file; its size and time of change are keys of the cache."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -165,9 +165,9 @@ def _digest_shard(
     source: Source,
     shard: Shard,
 ) -> str:
-    """Return the digest of what decides a shard's rows.
+    """Return the digest of everything that decides a shard's rows.
 
-    Not where the source lies: its rows are the same in any place.
+    The source's place is not among it: its rows are the same anywhere.
     """
     parts = [asdict(part) for part in shard]
     named: list[Any] = [source.name, source.format.name, source.revision, parts]

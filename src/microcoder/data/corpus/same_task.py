@@ -78,10 +78,8 @@ class TaskIndex:
     """Word -> the problems that have it: index in `problems`, and weight of the word (`_weigh`)."""
 
     def find_nearest(self, task: str) -> list[Candidate]:
-        """Return the benchmark problems whose tasks have most rare words in common with this one.
-
-        The nearest come first.
-        """
+        """Return the benchmark problems that share most rare words with this task, the nearest
+        first."""
         scores: defaultdict[int, float] = defaultdict(float)
         for word, weight in _weigh(task, self.rarity).items():
             for number, other_weight in self.owners[word]:
@@ -141,7 +139,7 @@ def _weigh(
 def restate(problem: Candidate, model: Endpoint) -> str:
     """Return a problem's task without its story.
 
-    The statement itself where the model does not follow the schema.
+    If the model does not follow the schema, return the statement itself.
     """
     prompt = f"{_RESTATE}{_shorten(problem)}\n"
     reply = model.ask_again(prompt, Restatement, seeds=_SEEDS)

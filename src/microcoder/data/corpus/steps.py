@@ -1,7 +1,7 @@
 """The steps of a build in order.
 
-A step has a name, settings, the code that decides its result, where it runs, and what it does
-(`work.py`, `barriers.py`).
+A step has a name, settings, the code that decides its result, where it runs, and the function that
+does it (`work.py`, `barriers.py`).
 """
 
 from collections.abc import Callable
@@ -165,7 +165,7 @@ class _StepMaker:
         return self._map_step("predict", "filter", settings, open_predict, code)
 
     def _attempts(self, responses: str) -> Step:
-        """Return the step that judges a model's attempts, given the digest of these."""
+        """Return the step that judges a model's attempts, which have the given digest."""
         # The attempts decide by their digest, not by where their file lies.
         settings = DifficultySettings(pass_rates_of=self._config.difficulty.pass_rates_of)
         return self._map_step(

@@ -1,7 +1,7 @@
 """What the steps of a build do to the rows of one shard.
 
-Each function is called with a step's settings in the process that runs it, and returns the step's
-work: a function of a shard's candidates. What it opens is closed with `opened`.
+Each function takes a step's settings, in the process that runs the step. It returns the step's
+work: a function of a shard's candidates. Files and clients that it opens are closed with `opened`.
 """
 
 import platform
@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.clean.stage import process
@@ -35,6 +35,7 @@ from microcoder.data.verify.rates import combine_counts
 from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
+from microcoder.judge.run.options import JudgeKeys
 
 _TESTS_MIB = 128
 """Memory in MiB for tests that a judge keeps cached.
@@ -53,7 +54,7 @@ _BYTES_AT_ONCE = 16 << 20
 class Resources:
     """Options and folders that all steps share.
 
-    Not part of a step's key, which has digests of what matters.
+    They are not part of a step's key; what matters of them is there as digests.
     """
 
     work: Path
@@ -64,7 +65,7 @@ class Resources:
     """File of a model's attempts at problems."""
     judge: JudgeOptions
 
-    def open_judge(self, **rules: Any) -> Judge:
+    def open_judge(self, **rules: Unpack[JudgeKeys]) -> Judge:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
 
@@ -107,7 +108,7 @@ def open_filter(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: applies the rules and the benchmarks' index to each row."""
+    """Return the step's work: apply the rules, and the benchmarks' index, to each row."""
     index = None
     if resources.benchmarks:
         index = build_index(read_benchmark_problems(resources.benchmarks))
@@ -193,7 +194,7 @@ def open_compare(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: rejects problems that behave like one of a benchmark."""
+    """Return the step's work: reject problems that behave like a benchmark problem."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
 
@@ -215,7 +216,8 @@ def open_same_task(
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
-    """Return the step's work: rejects problems that a model calls one of a benchmark."""
+    """Return the step's work: reject problems that a model calls the same as a benchmark
+    problem."""
     endpoint = resources.open_endpoint(settings, opened)
     index = index_tasks(read_benchmark_problems(resources.benchmarks), endpoint)
 

@@ -95,7 +95,8 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class _Grams:
-    """Inverted index of hashes: those of all problems, sorted, each with its problem's number."""
+    """Inverted index of hashes: the hashes of all problems, sorted, each with its problem's
+    number."""
 
     hashes: Hashes
     owners: np.ndarray
@@ -154,9 +155,9 @@ class ContaminationIndex:
 
 
 def build_index(benchmark: Iterable[Candidate]) -> ContaminationIndex:
-    """Index the problems of one benchmark or several.
+    """Index the problems of one or several benchmarks.
 
-    Each is indexed as found and, where it is a page or TeX, as cleaned too.
+    Each is indexed as it was found and, if it is a page or TeX, in its cleaned form too.
     """
     problems: list[Candidate] = []
     for problem in benchmark:
@@ -220,9 +221,9 @@ def _find_boilerplate(
     per_problem: Sequence[Hashes],
     ids: Sequence[str],
 ) -> Hashes:
-    """Return the hashes that more than `_MOST_PROBLEMS` problems have.
+    """Return the hashes that occur in more than `_MOST_PROBLEMS` problems.
 
-    A problem that is listed twice is one.
+    A problem that is listed twice counts once.
     """
     all_grams = _Grams.build(per_problem)
     found, starts, counts = np.unique(
@@ -407,7 +408,8 @@ def _by_signature(
     index: ContaminationIndex,
     support: Counter[int],
 ) -> list[Hit]:
-    """Return the problems with the candidate's signature that something else supports."""
+    """Return the problems with the candidate's signature, where other evidence supports the
+    match."""
     name = signature(candidate)
     hits = []
     for number in index.by_signature.get(name, ()):

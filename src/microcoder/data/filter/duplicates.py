@@ -170,12 +170,13 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
 def find_duplicates(fingerprints: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
     """Return {id of a kept record: {id of a duplicate: how it was found}}.
 
-    For records that have duplicates. How is `source`, `text` or `similarity 0.87`.
+    Records without duplicates are left out. How a duplicate was found is `source`, `text` or
+    `similarity 0.87`.
 
-    Two records are one problem when they have the same source; or the same words, or words similar
-    enough, and nothing says otherwise: another problem of the same platform, other bounds, another
-    answer to the same input. Similar pairs are joined from the most similar down, and only while
-    nothing in the two groups says otherwise.
+    Two records are one problem if they have the same source, the same words, or similar words, and
+    nothing contradicts it. A contradiction is another problem of the same platform, other bounds,
+    or another answer to the same input. Similar pairs are joined from the most similar down, unless
+    their groups contradict each other.
 
     Args:
         fingerprints: one per record, iterated twice; those that share nothing with another are not
@@ -237,9 +238,9 @@ def _join_similar_texts(groups: _Groups, records: Sequence[Fingerprint]) -> None
 
 
 def _with_company(fingerprints: Iterable[Fingerprint]) -> list[Fingerprint]:
-    """Return the records that share a source, all words or a MinHash band with another.
+    """Return the records that share a source, all words or a MinHash band with another record.
 
-    Others have no duplicates.
+    The rest have no duplicates.
     """
     # An iterator gives its records only once.
     if iter(fingerprints) is fingerprints:
@@ -304,7 +305,7 @@ class _GroupFacts(NamedTuple):
         return any(_platform_of(key) in self.platforms for key in new_sources)
 
     def add(self, other: _GroupFacts) -> None:
-        """Add what is known of another group; what is known here stays."""
+        """Add what is known of another group, without replacing facts of this group."""
         self.sources.update(other.sources)
         self.platforms.update(other.platforms)
         for name, bound in other.bounds.items():
@@ -346,9 +347,9 @@ class _Groups:
         *,
         guarded: bool = False,
     ) -> bool:
-        """Join the groups of two records; False if they stay apart.
+        """Join the groups of two records; return False if they stay apart.
 
-        With `guarded` they stay apart where something says that they are not one problem.
+        With `guarded` they stay apart if anything says that they are different problems.
         """
         low, high = sorted((self.root(one), self.root(other)))
         if low == high:

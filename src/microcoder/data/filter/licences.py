@@ -96,8 +96,8 @@ _SEPARATORS = re.compile(r"[\s_/]+")
 def normalise_licence(text: str) -> str:
     """Return one name, mostly SPDX's, for the ways of writing a licence.
 
-    An unknown text is returned unchanged. Of SPDX's `A AND B`, or a list, that is the strictest
-    part's, of `A OR B` the known part's with the fewest duties.
+    An unknown text is returned unchanged. For SPDX's `A AND B`, or a list, it is the strictest
+    part's name; for `A OR B`, that of the known part with the fewest duties.
     """
     without_brackets = _BRACKETS.sub(_replace_brackets, text)
     if without_brackets != text:
@@ -116,7 +116,7 @@ def normalise_licence(text: str) -> str:
 
 
 def _known_name(text: str) -> str:
-    """Return the name of a licence; empty if it is none of those whose duties are known."""
+    """Return the name of a licence; empty if its duties are not known."""
     name = normalise_licence(text)
     return name if name in _BY_DUTIES else ""
 
@@ -140,7 +140,7 @@ def _name_of_choice(text: str) -> str:
 
 
 def _name_of_one(text: str) -> str:
-    """Return the name of a licence that is neither a choice nor a list."""
+    """Return the name of a single licence, neither a choice nor a list."""
     unchanged = text.strip()
     with_hyphens = _DASHES.sub("-", unchanged.lower())
     plain = _SEPARATORS.sub(" ", with_hyphens)
@@ -174,9 +174,9 @@ def _name_of_creative_commons(plain: str) -> str:
 
 
 def strictest_licence(licences: Iterable[str]) -> str:
-    """Return the strictest licence.
+    """Return the strictest of some licences.
 
-    That is none at all (empty), or else an unknown one, or else the one with most duties.
+    The strictest is none at all (empty), then an unknown licence, then the one with most duties.
     """
     return max(licences, key=_rank_by_duties)
 

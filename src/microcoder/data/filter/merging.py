@@ -1,4 +1,4 @@
-"""Makes one record of several records of one problem: the best stays, and takes from the others."""
+"""Makes one record of several records of one problem: the best stays, and the others add to it."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -25,11 +25,11 @@ _FILLED = (
 def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     """Return the kept record with the others' tests, solutions and tags, and the fields it lacks.
 
-    A test is added where its input is new and it is called in the same way (stdin, or the same
-    function); a checker comes with the tests where the kept record only compares.
+    A test is added if its input is new and it is called in the same way (stdin, or the same
+    function). A checker comes with the tests if the kept record has none.
 
-    The licence is the strictest of those records that a test, a solution or the checker was taken
-    from; facts such as a title or a date have none.
+    The licence is the strictest of all records that gave a test, a solution or the checker. Facts
+    such as a title or a date have no licence.
     """
     # The order of their tests must not depend on the order of the records.
     others = sorted(others, key=lambda other: other.id)
@@ -104,13 +104,14 @@ class _Merged:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """The origin of each test; those of the kept record where it has got no further tests."""
+        """The origin of each test; if no test was added, the kept record's origins."""
         if len(self._labelled) == len(self._kept.tests):
             return self._kept.origins
         return tuple(labelled.origin for labelled in self._labelled)
 
     def take(self, other: Candidate) -> None:
-        """Take what is new of another record that is called in the same way."""
+        """Take the tests, solutions and checker that another record adds; both are called in the
+        same way."""
         # By their number: both sets only grow.
         num_known = len(self._inputs) + len(self._programs)
         for labelled in _label_tests(other):
@@ -134,12 +135,12 @@ class _Merged:
 
 
 def _normal_input(test: TestCase) -> str:
-    """Return an input as inputs are compared."""
+    """Return a test's input in the form in which inputs are compared."""
     return test.input.rstrip()
 
 
 def _first_filled(name: str, candidates: Sequence[Candidate]) -> object:
-    """Return the first value of a field that says something; else the first record's."""
+    """Return the first value of a field that is not empty; else the first record's."""
     for candidate in candidates:
         value = getattr(candidate, name)
         if value:

@@ -109,7 +109,7 @@ def filter_row(
     settings: LicenceSettings | None = None,
     index: ContaminationIndex | None = None,
 ) -> Candidate | Rejection:
-    """Return the candidate where every rule passes, or the rejection of the first that does not.
+    """Return the candidate if all rules pass, else the rejection by the first rule that does not.
 
     Args:
         candidate: a processed candidate.

@@ -1,10 +1,10 @@
-"""MinHash: short signatures of texts, by which similar ones are found without comparing all pairs.
+"""MinHash: short signatures of texts, to find similar texts without comparing all pairs.
 
-The same bits on every machine: they depend on no library's random generator.
+They have the same bits on every machine: they depend on no library's random generator.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import combinations, pairwise
 
@@ -30,9 +30,9 @@ _HIGH_BITS = np.uint64(32)
 def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     """Return one signature per text of words, shape (texts, permutations).
 
-    A text shorter than one run is one run. Two signatures agree in a share of places that estimates
-    the Jaccard similarity of the texts' sets of runs, with a standard error of at most
-    1 / (2 * sqrt(permutations)).
+    A text shorter than a run counts as one run. The share of places in which two signatures agree
+    estimates the Jaccard similarity of the texts' sets of runs. Its standard error is at most 1 /
+    (2 * sqrt(permutations)).
     """
     signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
@@ -101,23 +101,34 @@ def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.
 def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in at least one band.
 
-    In a bucket of more than `_LARGE_BUCKET` rows each is paired with the first and with its
-    neighbour only.
+    In a bucket of more than `_LARGE_BUCKET` rows, a row is paired only with the first and with its
+    neighbour.
     """
     pairs: set[tuple[int, int]] = set()
     for keys in band_keys(signatures).T:
-        order = np.argsort(keys, kind="stable")
-        is_new = keys[order][1:] != keys[order][:-1]
-        starts = np.concatenate([[0], np.nonzero(is_new)[0] + 1, [len(order)]])
-        # Nearly every row is alone in its bucket: those with company are looked for by numpy.
-        for bucket in np.nonzero(np.diff(starts) > 1)[0].tolist():
-            members = sorted(order[starts[bucket] : starts[bucket + 1]].tolist())
+        for members in _find_buckets(keys):
             if len(members) <= _LARGE_BUCKET:
                 pairs.update(combinations(members, 2))
-            else:
-                pairs.update((members[0], other) for other in members[1:])
-                pairs.update(pairwise(members))
+                continue
+            first, *others = members
+            pairs.update((first, other) for other in others)
+            pairs.update(pairwise(members))
     return pairs
+
+
+def _find_buckets(keys: NDArray[np.uint32]) -> Iterator[list[int]]:
+    """Yield the rows, in order, of each key that several rows have."""
+    order = np.argsort(keys, kind="stable")
+    ordered = keys[order]
+    is_new = ordered[1:] != ordered[:-1]
+    later_starts = np.nonzero(is_new)[0] + 1
+    starts = np.concatenate([[0], later_starts, [len(order)]])
+    # Nearly every row is alone in its bucket: those with company are looked for by numpy.
+    is_shared = np.diff(starts) > 1
+    for bucket in np.nonzero(is_shared)[0].tolist():
+        start = starts[bucket]
+        end = starts[bucket + 1]
+        yield sorted(order[start:end].tolist())
 
 
 def similarity(first: Signature, second: Signature) -> float:

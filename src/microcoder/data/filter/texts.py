@@ -85,10 +85,8 @@ def _translate_tex(found: re.Match[str]) -> str:
 
 
 def literals(text: str) -> list[str]:
-    """Return the numbers and quoted strings of a text in order.
-
-    That is what a translation leaves as it is.
-    """
+    """Return the numbers and quoted strings of a text in order: a translation does not change
+    them."""
     normal = unicodedata.normalize("NFKC", text)
     return [literal.strip("\"'") for literal in _LITERAL.findall(normal)]
 
@@ -104,9 +102,9 @@ hash_token = lru_cache(maxsize=1 << 18)(hash_text)
 
 
 def literal_hashes(tokens: Sequence[str]) -> Hashes:
-    """Return the hashes of runs of literals, without those that say little.
+    """Return the hashes of runs of literals, without runs that say little.
 
-    These are a grid of 0 and 1, or a count from 1 to 9.
+    Examples are a grid of 0 and 1, and a count from 1 to 9.
     """
     # Sorted, so that distinct ones can be counted by their neighbours.
     hashed = np.sort(_runs(_hash_all(tokens), LITERALS_IN_RUN), axis=1)
@@ -131,7 +129,7 @@ def telling_hashes(tokens: Sequence[str]) -> Hashes:
 
 
 def _is_uncommon(token: str) -> bool:
-    """Whether a token is a word that says what a problem is about."""
+    """Whether a token is rare enough to say what a problem is about."""
     is_word = len(token) > 1 and token.isalpha()
     return is_word and token not in _COMMON_WORDS
 

@@ -1,4 +1,5 @@
-"""Infers of which items a problem's inputs consist, line by line, from tokens of known inputs."""
+"""Infers the items that a problem's inputs consist of, line by line, from tokens of known
+inputs."""
 
 import re
 from collections.abc import Sequence
@@ -43,7 +44,7 @@ class Item:
 
 
 class _Scalar(NamedTuple):
-    """A whole number that stands alone, and so may be a count."""
+    """A whole number that is alone on its place, so that it may be a count."""
 
     item: int
     """Index of its item."""
@@ -100,10 +101,7 @@ class _ItemFinder:
         line_number: int,
         nums_left: list[int],
     ) -> bool:
-        """Add one item for all lines from this one on.
-
-        False if no number says how many these are.
-        """
+        """Add one item for all lines from this one on; return False if no number counts them."""
         rest: list[Tokens] = []
         for lines in self._inputs:
             rest += lines[line_number:]
@@ -124,7 +122,7 @@ class _ItemFinder:
         return False
 
     def take_line(self, lines: Sequence[Tokens]) -> None:
-        """Add the items of one line, which every input has."""
+        """Add the items of a line that every input has."""
         widths = [len(tokens) for tokens in lines]
         counter = self._find_count(widths)
         # A list of one token everywhere is rather a value.
@@ -175,7 +173,8 @@ class _ItemFinder:
             self.items.append(Item("value", line_width=line_width))
 
     def _find_height(self, nums_left: list[int]) -> _Height | None:
-        """Return the last varying number that gives the lines left, or is one more than these."""
+        """Return the last varying number that is the number of lines left, or one more than
+        that."""
         for num_less in (0, 1):
             heights = [num + num_less for num in nums_left]
             for scalar in reversed(self._scalars):
@@ -185,7 +184,7 @@ class _ItemFinder:
         return None
 
     def _find_count(self, sizes: list[int]) -> int | None:
-        """Return the item of the latest number that is the size in every input and no count yet."""
+        """Return the latest number that is this size in every input and not a count yet."""
         # The number that stands closest is the likeliest.
         for scalar in reversed(self._scalars):
             if self.items[scalar.item].form == "value" and scalar.numbers == sizes:
@@ -197,7 +196,8 @@ class _ItemFinder:
         rows: Sequence[Tokens],
         height: _Height,
     ) -> None:
-        """Add an item for a block of lines; the number of these becomes a count if it is exact."""
+        """Add an item for a block of lines. A number that is the block's exact height becomes
+        its count."""
         height_item = height.item
         is_exact = height.num_lines_less == 0
         if is_exact and self.items[height.item].form == "value":

@@ -27,11 +27,14 @@ class Layout:
     is_repeated: bool = False
     """The first line is the number of cases that follow, each in this layout."""
 
-    def render(self, values: Values) -> Any:
+    def render(self, values: Values) -> object:
         """Return the input that holds these values: arguments of a call, or text for stdin."""
-        with_counts = self._fill_counts(values)
         if self.is_call:
-            return with_counts
+            return self._fill_counts(values)
+        return self.render_text(values)
+
+    def render_text(self, values: Values) -> str:
+        """Return the text for stdin that holds these values."""
         lines: list[str] = []
         if self.is_repeated:
             # The values are those of a single case.
@@ -39,7 +42,7 @@ class Layout:
         num_left_on_line = 0
         for item, value in zip(
             self.items,
-            with_counts,
+            self._fill_counts(values),
             strict=True,
         ):
             if item.form in ("value", "count"):
@@ -79,7 +82,7 @@ def _write_line(tokens: Sequence[Any]) -> str:
     return " ".join(map(_write, tokens))
 
 
-def _write(value: Any) -> str:
+def _write(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
@@ -94,7 +97,8 @@ class Read:
 def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
     """Return the possible readings of calls' arguments, the likeliest first.
 
-    These are all arguments and, where there are such, all but those that are another's length.
+    One reading has all arguments. Another leaves out those that are the length of another argument,
+    if there are any.
     """
     nums_arguments = {len(row) for row in arguments}
     if len(nums_arguments) != 1:
@@ -117,7 +121,7 @@ class _Column(NamedTuple):
 
 
 def _without_counts(read: Read) -> Read | None:
-    """Return the reading without numbers that are another value's length in every input.
+    """Return the reading without numbers that are the length of another value in every input.
 
     None if there are no such numbers.
     """
@@ -184,7 +188,7 @@ def read_texts(
 ) -> list[Read]:
     """Return the possible readings of stdin texts, the likeliest first.
 
-    Empty if they have no common layout.
+    Empty if the texts have no common layout.
 
     Args:
         is_typed: keep numbers in rows that also hold words, and offer no readings of numbers as
@@ -223,7 +227,7 @@ def _has_integer(read: Read) -> bool:
 
 
 def _as_digits(read: Read) -> Read:
-    """Return a reading with each whole number that stands alone as a text."""
+    """Return a reading in which whole numbers that are alone on their place are texts."""
     rows = []
     for row in read.values:
         with_digits = []
@@ -240,7 +244,7 @@ def _as_digits(read: Read) -> Read:
 def _of_one_kind(rows: Sequence[Values]) -> tuple[Values, ...]:
     """Return the rows with each column of one kind.
 
-    That is all texts where one of its values is not a number, such as 0110.
+    A column is all texts if any of its values is not a number, such as 0110.
     """
     columns: list[Sequence[Any]] = []
     for column in zip(*rows, strict=True):
@@ -279,8 +283,8 @@ def split_repeated(
 ) -> Cases | None:
     """Split inputs that begin with the number of cases, and their outputs, into cases.
 
-    None if that does not fit: all cases must have as many lines of input, and those of one output
-    as many lines.
+    None if that does not fit: all cases need equally many lines of input, and all outputs of a case
+    equally many lines.
     """
     cases = Cases([], [])
     heights: set[int] = set()
@@ -392,7 +396,7 @@ class _ValueReader:
         return [parse_row(row[start:]) for row in block]
 
 
-def _parse(token: str) -> Any:
+def _parse(token: str) -> object:
     if INTEGER.fullmatch(token):
         return int(token)
     if DECIMAL.fullmatch(token):
@@ -401,12 +405,12 @@ def _parse(token: str) -> Any:
 
 
 def _parse_each(tokens: Sequence[str]) -> list[Any]:
-    """Return the tokens, those that are numbers as such."""
+    """Return the tokens, with numbers in place of the tokens that are numbers."""
     return [_parse(token) for token in tokens]
 
 
 def _parse_all(tokens: Sequence[str]) -> list[Any]:
-    """Return the tokens as numbers if all are, else as texts."""
+    """Return the tokens as numbers if all of them are, else as texts."""
     parsed = _parse_each(tokens)
     if any(isinstance(value, str) for value in parsed):
         return list(tokens)

@@ -1,8 +1,8 @@
 """Learns what all known inputs have in common: an `InputModel`, which new inputs must fit.
 
 It is learnt from the inputs alone: kinds, ranges, letters, facts of lists, and numbers that bound
-each other. It is enforced even if no statement demands it: what inputs share by chance costs only a
-few mutations.
+each other. It is enforced even if no statement demands it. Inputs may share something by chance,
+but that costs only a few mutations.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import re
 import string
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeGuard
 
 from microcoder.data.inputs.layouts import Values
 
@@ -58,8 +58,8 @@ class Shape:
             return self.item is not None and self.item.is_known
         return self.kind != "other"
 
-    def fits(self, value: Any) -> bool:
-        """Whether a value is of this kind, in its range, with its letters and facts.
+    def fits(self, value: object) -> bool:
+        """Whether a value has this kind, range, letters and facts.
 
         An integer may stand where floats do.
         """
@@ -69,21 +69,22 @@ class Shape:
         if self.kind in ("bool", "other"):
             return True
         # Numbers have bounds themselves, texts and lists by their length.
-        size = value if self.kind in ("int", "float") else len(value)
-        if not self.low <= size <= self.high:
-            return False
-        if self.kind == "text":
+        if isinstance(value, int | float):
+            return self.low <= value <= self.high
+        if isinstance(value, str):
             return self._fits_text(value)
-        if self.kind == "list":
-            return self._fits_list(value)
-        return True
+        return isinstance(value, list) and self._fits_list(value)
 
     def _fits_text(self, text: str) -> bool:
+        if not self.low <= len(text) <= self.high:
+            return False
         if self.known and text not in self.known:
             return False
         return self.letters.issuperset(text)
 
     def _fits_list(self, items: list[Any]) -> bool:
+        if not self.low <= len(items) <= self.high:
+            return False
         if not all(_holds(fact, items) for fact in self.facts):
             return False
         return self.item is None or all(map(self.item.fits, items))
@@ -153,7 +154,7 @@ def _common_kind(values: Sequence[Any]) -> Kind:
     return kinds.pop() if len(kinds) == 1 else "other"
 
 
-def _kind_of(value: Any) -> Kind:
+def _kind_of(value: object) -> Kind:
     for kind, name in _KINDS:
         if isinstance(value, kind):
             return name
@@ -165,7 +166,8 @@ def _letters_of(
     *,
     is_open: bool,
 ) -> frozenset[str]:
-    """Return the letters of all texts; with `is_open` also the alphabets that these belong to."""
+    """Return the letters of all texts; with `is_open`, whole alphabets of which any letter
+    occurs."""
     letters: frozenset[str] = frozenset().union(*texts)
     if is_open:
         for alphabet in _ALPHABETS:
@@ -232,7 +234,7 @@ Numbers = Mapping[str, Sequence[float]]
 
 
 class Relation(NamedTuple):
-    """`left operator right + add`: what two positions of each input have in common.
+    """A relation of two positions that holds in each input: `left operator right + add`.
 
     A position is a number (`1`), a length (`0#`), or all numbers in a list (`0[]`).
     """
@@ -267,7 +269,7 @@ class InputModel:
         return bool(self.shapes) and all(shape.is_known for shape in self.shapes)
 
     def fits(self, values: Values) -> bool:
-        """Whether an input has all that the known ones have in common."""
+        """Whether an input has everything that the known inputs have in common."""
         for shape, value in zip(
             self.shapes,
             values,
@@ -324,7 +326,7 @@ def _collect_numbers(values: Values) -> dict[str, list[float]]:
     return numbers
 
 
-def _flatten(value: Any) -> Iterator[float]:
+def _flatten(value: object) -> Iterator[float]:
     """Yield the numbers in a value, however deep in lists."""
     if isinstance(value, list):
         for item in value:
@@ -333,7 +335,7 @@ def _flatten(value: Any) -> Iterator[float]:
         yield value
 
 
-def _is_number(value: Any) -> bool:
+def _is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -356,7 +358,8 @@ def _relate(numbers: Sequence[Numbers]) -> Iterator[Relation]:
 
 
 def _common_positions(numbers: Sequence[Numbers]) -> list[str]:
-    """Return the positions that all inputs have: of two kinds of value only one has a number."""
+    """Return the positions that all inputs have; of values of two kinds only one kind has
+    numbers."""
     common = []
     for position in numbers[0]:
         if all(position in by_position for by_position in numbers):

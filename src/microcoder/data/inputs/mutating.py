@@ -1,13 +1,14 @@
-"""Makes inputs from known ones by a named, seeded mutation; they keep what all known ones share.
+"""Makes inputs from known ones by a named, seeded mutation.
 
-What that is, `models.py` learns. The calls on a random source, their order included, decide which
-inputs a seed makes: a change of them changes every generated test.
+New inputs keep what all known ones share, which `models.py` learns. The calls on a random source,
+their order included, decide which inputs a seed makes: a change of them changes every generated
+test.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from random import Random
-from typing import Any
+from typing import Any, cast
 
 from microcoder.data.inputs.layouts import Values
 from microcoder.data.inputs.models import FACTS, InputModel, Relation, learn
@@ -40,7 +41,7 @@ Change = Callable[[Items, Random], Items]
 
 
 def _paths_of(
-    values: Any,
+    values: Sequence[Any],
     wanted: tuple[type, ...],
     depth: int,
     path: Path = (),
@@ -68,23 +69,33 @@ def find_repeats(values: Values) -> set[Path]:
     is_distinct = FACTS["distinct"]
     repeating = set()
     for path in _paths_of(values, (list,), 2):
-        if not is_distinct(_get(values, path)):
+        if not is_distinct(_items_at(values, path)):
             repeating.add(path)
     return repeating
 
 
-def _get(values: Sequence[Any], path: Path) -> Any:
+def _get(values: Sequence[Any], path: Path) -> object:
     for number in path:
         values = values[number]
     return values
 
 
+def _items_at(values: Sequence[Any], path: Path) -> Items:
+    """Return the list at one of the paths that `_paths_of` found."""
+    return cast(Items, _get(values, path))
+
+
+def _number_at(values: Sequence[Any], path: Path) -> float:
+    """Return the number at one of the paths that `_paths_of` found."""
+    return cast(float, _get(values, path))
+
+
 def _set(
     values: Items,
     path: Path,
-    value: Any,
+    value: object,
 ) -> None:
-    _get(values, path[:-1])[path[-1]] = value
+    _items_at(values, path[:-1])[path[-1]] = value
 
 
 def _on_list(change: Change) -> Mutation:
@@ -101,7 +112,7 @@ def _on_list(change: Change) -> Mutation:
         if not paths:
             return
         chosen = source.choice(paths)
-        items = _get(values, chosen)
+        items = cast(Items | str, _get(values, chosen))
         changed = change(list(items), source)
         if isinstance(items, str):
             _set(values, chosen, "".join(changed))
@@ -164,7 +175,7 @@ def _step(values: Items, source: Random) -> None:
     paths = _paths_of(values, (int, float), 3)
     if paths:
         path = source.choice(paths)
-        number = _get(values, path)
+        number = _number_at(values, path)
         _set(
             values,
             path,
@@ -175,15 +186,16 @@ def _step(values: Items, source: Random) -> None:
 def _extreme(values: Items, source: Random) -> None:
     """Replace a random number by an extreme one.
 
-    That is another number or its negative, its own double, zero, one, or one up to a power of ten.
+    Extreme are another number or its negative, twice the number, zero, one, and numbers up to a
+    power of ten.
     """
     paths = _paths_of(values, (int, float), 3)
     if not paths:
         return
     path = source.choice(paths)
-    other = _get(values, source.choice(paths))
+    other = _number_at(values, source.choice(paths))
     # Numbers at which programs overflow, divide by zero, or leave an array.
-    double = 2 * _get(values, path)
+    double = 2 * _number_at(values, path)
     most = 10 ** source.randint(1, 9)
     numbers = (other, 0, 1, double, -other, most, source.randrange(most))
     _set(values, path, source.choice(numbers))
@@ -196,7 +208,8 @@ def _place_constant(
 ) -> None:
     """Place a constant in a random value of its type.
 
-    A number is replaced by it or by one beside it; a text is replaced by it, or has it written in.
+    A number is replaced by the constant or by a neighbour of it. A text is replaced by it, or has
+    it written in.
     """
     wanted = (int, float) if isinstance(constant, int) else (str,)
     paths = _paths_of(values, wanted, 3)
@@ -208,7 +221,7 @@ def _place_constant(
         offset = source.choice((-1, 0, 0, 1))
         _set(values, path, constant + offset)
         return
-    text = _get(values, path)
+    text = cast(str, _get(values, path))
     start = source.randint(0, len(text))
     # Inserted, or written over as many letters.
     end = source.choice((start, start + len(constant)))
@@ -303,10 +316,7 @@ def vary(
     num: int,
     seed: str,
 ) -> list[Values]:
-    """Return up to `num` inputs that have all that the known ones have in common.
-
-    None of them is one of the known inputs.
-    """
+    """Return up to `num` new inputs that have everything that the known inputs have in common."""
     if not known or num == 0:
         return []
     model = learn(known)

@@ -60,8 +60,8 @@ PROGRAMS: Mapping[Trick, str] = {trick: code for trick, (code, _) in _TRICKS.ite
 def find_trick(code: str | None) -> Trick | None:
     """Return the trick that a program of the micro world tries; None if it tries none.
 
-    Tricks are found by patterns in the code. No program of a demonstration that answers its problem
-    uses any of these names.
+    Tricks are found by patterns in the code. Programs of demonstrations that answer their problem
+    use none of these names.
     """
     if not code:
         return None
@@ -173,7 +173,7 @@ class ChainTask:
         return f"Let n be {self.start}, then modulo ten: {chain}. {request} {self.ending}."
 
     def render_program(self, digit: int) -> str:
-        """Return the program that uses a digit as the chain's last one."""
+        """Return the program for a given last digit of the chain."""
         expression = ENDINGS[self.ending]
         if self.style == "function":
             return f"def {FUNCTION_NAME}(x):\n    return {expression.format(x='x', n=digit)}\n"

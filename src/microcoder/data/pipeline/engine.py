@@ -15,7 +15,7 @@ from pathlib import Path
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.pipeline.parts import KeptRows, Part, Spilled, count_reasons, write_part
-from microcoder.data.pipeline.runner import Runner
+from microcoder.data.pipeline.runner import Looks, Runner
 from microcoder.data.pipeline.steps import (
     Barrier,
     BarrierStep,
@@ -117,7 +117,7 @@ def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> di
 
 
 def _find_missing(parts: Sequence[Part]) -> list[int]:
-    """Return the indices of the parts that are not there."""
+    """Return the indices of the parts whose files are missing."""
     return [index for index, part in enumerate(parts) if not part.is_there]
 
 
@@ -128,7 +128,7 @@ def _run_step(
     parts: Sequence[Part],
     runner: Runner,
 ) -> Iterator[int]:
-    """Write the missing parts of a step, and yield the index of each when it is there.
+    """Write the missing parts of a step, and yield the index of each as soon as it is written.
 
     Args:
         before: the parts of the step before; none for the first step, which reads `place`.
@@ -138,7 +138,7 @@ def _run_step(
         return
     if isinstance(step, BarrierStep):
         # It decides from all rows, though only some of its parts may be missing.
-        looks = Spilled()
+        looks = Spilled[Looks]()
         inputs = [part.path.absolute() for part in before]
         for index, shard_looks in runner.run(step, inputs, inputs):
             looks.add(index, shard_looks)
@@ -155,12 +155,11 @@ def _run_step(
 
 
 def _decide(
-    step: Step, looks: Spilled, before: Sequence[Part], parts: Sequence[Part]
+    step: Step, looks: Spilled[Looks], before: Sequence[Part], parts: Sequence[Part]
 ) -> Iterator[int]:
     """Let a barrier decide from all looks, then write the missing parts and yield their indices.
 
-    In memory are the rows of one shard and, for one of them at a time, the other rows that it
-    needs.
+    In memory are the rows of one shard, and the other rows that the row at work needs.
     """
     barrier: Barrier = step.opens(step.settings)
     barrier.decide(looks)
@@ -177,9 +176,9 @@ def _decide(
         yield index
 
 
-def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled:
-    """Return the rows of these ids, by id, on disk."""
-    rows = Spilled()
+def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled[Candidate]:
+    """Return the rows with these ids, stored on disk by id."""
+    rows = Spilled[Candidate]()
     for part in parts:
         kept = KeptRows(part.path)
         # Ids are a column of their own, so that rows nobody needs are not read.
@@ -191,7 +190,7 @@ def _set_aside(names: set[str], parts: Sequence[Part]) -> Spilled:
     return rows
 
 
-def _apply(barrier: Barrier, row: Candidate, others: Spilled) -> Row:
+def _apply(barrier: Barrier, row: Candidate, others: Spilled[Candidate]) -> Row:
     needed = {name: others.find(name) for name in barrier.needs(row.id)}
     return barrier.apply(row, needed)
 

@@ -9,12 +9,12 @@ import math
 import os
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryFile
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,6 +24,7 @@ from microcoder.data.pipeline.steps import Row
 from microcoder.judge.core.errors import DataError
 
 T = TypeVar("T")
+ValueT = TypeVar("ValueT")
 _SCHEMA = pa.schema(
     [("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())]
 )
@@ -44,7 +45,8 @@ class Part:
 
     @property
     def is_there(self) -> bool:
-        """Whether the part's file is there and complete; a crash of the machine may truncate it."""
+        """Whether the part's file exists and is complete; a crash of the machine may truncate
+        it."""
         try:
             with open(self.path, "rb") as file:
                 size = file.seek(0, os.SEEK_END)
@@ -147,26 +149,26 @@ def count_reasons(path: Path) -> Counter[str]:
     return Counter(reason for _, reason in _column(path, "reason"))
 
 
-class Spilled:
+class Spilled(Generic[ValueT]):
     """Values by key in a temporary file that ends with this object; in memory are their offsets."""
 
     def __init__(self) -> None:
         self._file = TemporaryFile()  # noqa: SIM115 - it ends with this object.
         self._starts: dict[Any, int] = {}
 
-    def add(self, key: str | int, value: Any) -> None:
+    def add(self, key: str | int, value: ValueT) -> None:
         """Store a value under a key."""
         # The position may be anywhere, since values are read in between.
         self._starts[key] = self._file.seek(0, os.SEEK_END)
         pickle.dump(value, self._file)
 
-    def find(self, key: str | int) -> Any:
+    def find(self, key: str | int) -> ValueT:
         """Return the value that was last stored under a key; KeyError without one."""
         self._file.seek(self._starts[key])
         # Written by ourselves a moment ago, to a file without a name.
         return pickle.load(self._file)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self: Spilled[Sequence[T]]) -> Iterator[T]:
         """Iterate over the items of all values, which are lists, in the order of their keys.
 
         That may be repeated.

@@ -111,8 +111,8 @@ def _start_worker() -> None:
     end_with_parent()
 
 
-def _take(named_step: tuple[str, Step], shard_input: Any, path: Path) -> Looks:
-    """Run a step on one shard, in a worker process that keeps the step open for the next."""
+def _take(named_step: tuple[str, Step], shard_input: object, path: Path) -> Looks:
+    """Run a step on one shard, in a worker process that keeps the step open for further shards."""
     name, step = named_step
     if name not in _OPENED:
         # The step before is done: what it opened, such as an index in memory, is let go.
@@ -126,20 +126,22 @@ def _take(named_step: tuple[str, Step], shard_input: Any, path: Path) -> Looks:
 
 
 def _open(step: Step, opened: ExitStack) -> Take:
-    """Open a step in this process and return what takes its shards.
+    """Open a step in this process and return the function that takes its shards.
 
     Args:
         opened: closes what the step opens.
     """
     if not isinstance(step, MapStep):
 
-        def look(shard_input: Any, path: Path) -> Looks:
+        def look(shard_input: object, path: Path) -> Looks:
+            # Only a first step, which is no barrier, reads places.
+            assert isinstance(shard_input, Path)
             return step.opens(step.settings).look(list(KeptRows(shard_input)))
 
         return look
     work = step.opens(step.settings, opened)
 
-    def make(shard_input: Any) -> Iterator[Row]:
+    def make(shard_input: object) -> Iterator[Row]:
         """Yield the rows of the step's work; DataError if some were lost, added or reordered."""
         # The first step reads raw rows, which have no ids to compare yet.
         if not isinstance(shard_input, Path):
@@ -155,7 +157,7 @@ def _open(step: Step, opened: ExitStack) -> Take:
                 f"step {step.name} lost, added or reordered rows; this is a bug: please report it"
             )
 
-    def take(shard_input: Any, path: Path) -> Looks:
+    def take(shard_input: object, path: Path) -> Looks:
         write_part(path, make(shard_input))
         return ()
 
@@ -167,7 +169,7 @@ def run_on_nodes(
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard as a Ray task.
 
-    A task is retried on another node if its node is lost.
+    If a node is lost, its tasks are run again on another node.
 
     Args:
         workers: parallel tasks per node; None: one per core.
@@ -238,7 +240,8 @@ def _start_ray() -> None:
 def _cores_of_a_task(step: Step, workers: int | None) -> int:
     """Return how many cores a task of a step asks Ray for.
 
-    A step that runs alone is given a whole node, of unequal ones as much as the smallest has.
+    A step that runs alone is given a whole node; if nodes differ, as many cores as the smallest
+    has.
     """
     from microcoder.judge.fleet.ray import find_nodes
 

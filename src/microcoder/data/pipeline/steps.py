@@ -57,7 +57,7 @@ class InputShard:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A step of the pipeline, and everything but its input that decides its result."""
+    """A step of the pipeline: everything but its input that decides its result."""
 
     name: str
     stage: Stage
@@ -82,7 +82,7 @@ class Step:
     def keep(self, row: Row) -> Row:
         """Return the row for the next step.
 
-        In an audit (not `turns_away`) that is a rejection's candidate, with a note.
+        An audit (not `turns_away`) goes on with the candidate of a rejection, and a note.
         """
         # What never became a candidate cannot stay.
         if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
@@ -117,7 +117,7 @@ class Barrier:
         raise NotImplementedError
 
     def needs(self, name: str) -> Sequence[str]:
-        """Return the ids of the other rows that `apply` needs for the row of this id."""
+        """Return the ids of the other rows that `apply` needs for a row."""
         return ()
 
     def apply(self, candidate: Candidate, others: Mapping[str, Candidate]) -> Row:

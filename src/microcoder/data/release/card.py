@@ -90,14 +90,14 @@ def _describe_step(counts: StepCounts) -> dict[str, Any]:
     }
 
 
-def _write_readable(value: Any) -> str:
+def _write_readable(value: object) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 def find_licence(licences: Collection[str]) -> str:
     """Return the Hub's name for the licence of all problems.
 
-    `other` for several, `unknown` if none is stated.
+    It is `other` if they have several, `unknown` if none is stated.
     """
     if set(licences) <= {UNKNOWN}:
         return "unknown"

@@ -105,7 +105,7 @@ def _add_problem(
 
 
 def describe(converted: Converted) -> list[str]:
-    """Return a line for each reason for which rows were left out, with the first of them."""
+    """Return a line for each reason why rows were left out, with the first such row."""
     lines = []
     for reason, names in converted.left_out.items():
         shown = ", ".join(names[:_MOST_SHOWN])
@@ -124,7 +124,7 @@ def _name_of(row: FileRow) -> str:
 
 
 def _why_test(values: Mapping[str, Any], format: str | None) -> str:
-    """Say why a row is one of a benchmark's test; empty if it is not."""
+    """Say why a row belongs to a benchmark's test set; empty if it does not."""
     row_format = recognise(values, FORMATS.values()) if format is None else load_format(format)
     if row_format is None or not row_format.is_benchmark:
         return ""
@@ -142,7 +142,7 @@ def _why_test(values: Mapping[str, Any], format: str | None) -> str:
 
 
 def _why_not(problem: Problem, others: Mapping[str, Problem]) -> str:
-    """Say why a problem cannot stand in a file beside others; empty if it can."""
+    """Say why a problem cannot be in a file with the others; empty if it can."""
     if not problem.statement.strip():
         return "there is no statement; a model cannot be asked without one"
     if problem.id in others:
@@ -151,7 +151,7 @@ def _why_not(problem: Problem, others: Mapping[str, Problem]) -> str:
 
 
 def _as_reason(message: str) -> str:
-    """Return an error's text without the row that it names, so that equal ones count together."""
+    """Return an error's text without the row's name, so that equal errors count together."""
     head, _, reason = message.partition("): ")
     text = reason if head.startswith("row ") and reason else message
     if len(text) > _LONGEST_REASON:

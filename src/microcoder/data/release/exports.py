@@ -33,8 +33,8 @@ Not tolerances, free order or programs.
 def verl_row(problem: Problem, index: int) -> Form:
     """Return a row of verl's RL parquet.
 
-    `ground_truth` is the JSON that prime_code and sandbox_fusion read. Where those would misjudge,
-    it holds the record alone, which only our reward reads.
+    `ground_truth` is the JSON that prime_code and sandbox_fusion read. If they would misjudge the
+    problem, it has only our own record, which only our reward reads.
     """
     record = _record(problem)
     truth = _tests(problem) if _is_plain(problem) else {"problem": json.loads(record)}
@@ -55,7 +55,7 @@ def trl_row(problem: Problem) -> Form:
 def nemogym_row(problem: Problem) -> Form:
     """Return a row of NeMo-Gym's `code_gen`.
 
-    Without `unit_tests`, so that it is refused, if NeMo-Gym would misjudge.
+    If NeMo-Gym would misjudge the problem, `unit_tests` are left out, so that it refuses the row.
     """
     metadata: Form = {"problem_id": problem.id}
     if _is_plain(problem) and problem.language == "python":

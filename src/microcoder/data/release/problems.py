@@ -62,10 +62,7 @@ def _read(path: Path) -> list[Problem]:
 
 
 def explain_rows(path: Path) -> str:
-    """Say what a file or folder of raw rows is, and what to type.
-
-    Empty if it is none, or holds problems.
-    """
+    """Say what a file or folder of raw rows is, and what to type; empty if it holds problems."""
     try:
         row = next(read_rows(path), None)
     except (DataError, OSError):
@@ -175,7 +172,7 @@ def read_published(
 
 
 def check_format(name: str, *, is_trained_on: bool) -> None:
-    """Raise DataError for a format that is unknown, or a benchmark's that would be trained on."""
+    """Raise DataError for an unknown format, or for a benchmark's format in training."""
     # Names of the user's own readers have a colon, names of formats have none.
     is_reader = ":" in name
     if not is_reader and (name not in FORMATS or FORMATS[name].folders):
@@ -222,7 +219,7 @@ def _is_test_of_mbpp(candidate: Candidate | Rejection) -> bool:
 
 
 def _read_problem(candidate: Candidate | Rejection) -> Problem | str:
-    """Return the problem of a row, or the reason code why it is not one."""
+    """Return the problem of a row, or the code of the reason why the row has none."""
     if isinstance(candidate, Rejection):
         return candidate.reason
     flags = sorted(HINDERED.keys() & set(candidate.flags))

@@ -1,13 +1,13 @@
 """Passes a corpus on: its Croissant metadata, and the upload to the Hugging Face Hub.
 
 https://docs.mlcommons.org/croissant describes the metadata. Only problems with a licence are
-published, and of rejected rows no contents.
+published. Rejected rows are listed without their contents.
 """
 
 import hashlib
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -70,9 +70,9 @@ def _describe_file(path: Path) -> dict[str, str]:
 
 
 def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
-    """Copy a finished corpus as it may be published.
+    """Copy the parts of a finished corpus that may be published.
 
-    That is without problems that have no licence, and without the contents of rejected rows.
+    Problems without a licence are left out, and so are the contents of rejected rows.
 
     Returns:
         How many problems were copied, and how many were left out since they have no licence.
@@ -82,17 +82,17 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     num_left_out = 0
     for path in sorted(corpus.glob("problems-*.parquet")):
         table = pq.read_table(path)
-        kept = _filter(table, [bool(text.strip()) for text in table["licence"].to_pylist()])
-        licences |= set(kept["licence"].to_pylist())
-        num_copied += len(kept)
-        num_left_out += len(table) - len(kept)
+        has_licence = [bool(licence.strip()) for licence in table["licence"].to_pylist()]
+        kept = _filter(table, has_licence)
         pq.write_table(kept, target / path.name)
         # The lineage of a file of problems is in a file of the same number.
         number = path.stem.partition("-")[2]
-        lineage = pq.read_table(corpus / f"lineage-{number}.parquet")
-        ids = set(kept["id"].to_pylist())
-        lineage = _filter(lineage, [name in ids for name in lineage["id"].to_pylist()])
-        pq.write_table(lineage, target / f"lineage-{number}.parquet")
+        lineage_name = f"lineage-{number}.parquet"
+        kept_ids = set(kept["id"].to_pylist())
+        _copy_lineage(corpus / lineage_name, target / lineage_name, kept_ids)
+        licences.update(kept["licence"].to_pylist())
+        num_copied += len(kept)
+        num_left_out += len(table) - len(kept)
     if not num_copied:
         raise DataError(
             f"{corpus}: no problem has a licence, so none may be passed on; "
@@ -114,6 +114,13 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
     return num_copied, num_left_out
 
 
+def _copy_lineage(source: Path, target: Path, kept_ids: Collection[str]) -> None:
+    """Copy the lines of lineage that belong to these problems."""
+    lineage = pq.read_table(source)
+    is_kept = [problem_id in kept_ids for problem_id in lineage["id"].to_pylist()]
+    pq.write_table(_filter(lineage, is_kept), target)
+
+
 def _filter(table: pa.Table, is_kept: Sequence[bool]) -> pa.Table:
     return table.filter(pa.array(is_kept, pa.bool_()))
 
@@ -123,7 +130,8 @@ def _without_type(source: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _copy_card(corpus: Path, target: Path, *, licence: str, num_left_out: int) -> None:
-    """Copy a corpus's card with the licence of what is published, and a line on what is not."""
+    """Copy a corpus's card, with the licence of the published part and a line on what is left
+    out."""
     text = (corpus / CARD).read_text(encoding="utf-8")
     text = re.sub(r"^license: .*$", f"license: {licence}", text, count=1, flags=re.MULTILINE)
     line = (

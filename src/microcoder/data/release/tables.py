@@ -140,7 +140,7 @@ class Tally:
 
 
 def _describe_difficulty(row: Mapping[str, Any]) -> str:
-    """Return a model's score to the half, else the source's own words."""
+    """Return a model's score rounded to one half, else the source's own words."""
     score = row["difficulty"]
     if score is None:
         return row["platform_difficulty"] or UNKNOWN
@@ -180,7 +180,7 @@ def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rej
 def _cut(rows: Iterable[tuple[dict[str, Any], T]]) -> Iterator[list[tuple[dict[str, Any], T]]]:
     """Yield the rows of each file: 2,000, or fewer if they are large.
 
-    Each row is a tuple of its values and of what belongs to it.
+    Each row is a tuple of its values and of the data that belongs to it.
     """
 
     def size_of(row: tuple[dict[str, Any], T]) -> int:

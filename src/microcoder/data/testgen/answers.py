@@ -81,7 +81,7 @@ class _Answered(NamedTuple):
 class Answering:
     """Finds answers for the inputs of one candidate.
 
-    It counts by reason those that became no test.
+    Inputs that become no test are counted by reason.
     """
 
     judges: Judges
@@ -100,9 +100,9 @@ class Answering:
         *,
         num_slow: int,
     ) -> list[MadeTest]:
-        """Return the tests made of the inputs on which references agree, short ones first.
+        """Return tests of the inputs on which the references agree, short ones first.
 
-        The judge stops after a limit, so what is long, and may meet one, comes last.
+        Long inputs may meet a limit, and the judge stops there, so they come last.
 
         Args:
             inputs: made inputs.
@@ -120,14 +120,14 @@ class Answering:
         return tests
 
     def _spread_too_slow(self) -> list[MadeInput]:
-        """Return the inputs that took too long: of each group and generator in turn the longest."""
+        """Return inputs that took too long: the longest of each group and generator, in turn."""
         by_kind: dict[tuple[str, str], list[MadeInput]] = {}
         for made in sorted(self.too_slow, key=_length):
             by_kind.setdefault((made.group, made.origin.kind), []).append(made)
         return take_in_turn([kind[::-1] for kind in by_kind.values()])
 
     def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
-        """Return the tests made of those inputs on which references agree."""
+        """Return tests of those inputs on which the references agree."""
         if not inputs:
             return []
         # What prints is run as it is; what returns is called by the judge alone.
@@ -242,9 +242,9 @@ class Answering:
         return f"{text.rstrip()}\n"
 
     def _returned(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        """Return a function's answers; None without one.
+        """Return a function's answers; None without an answer.
 
-        They are in the results of tests that it cannot pass.
+        They are read from failed tests, whose expected value no program can return.
         """
         sentinel = self._find_sentinel(inputs[0])
         if sentinel is None:
@@ -311,9 +311,9 @@ class Answering:
         return text
 
     def _time_agreed(self, answered: Sequence[_Answered]) -> list[float | None]:
-        """Return, for each test, the CPU seconds of its slowest reference.
+        """Return for each test the CPU seconds of its slowest reference.
 
-        None if one does not pass it every time.
+        None if a reference does not pass it every time.
         """
         tests = [test for _, test in answered]
         seconds: list[float | None] = [0.0] * len(tests)
@@ -388,9 +388,9 @@ class Answering:
         tests: Sequence[TestCase],
         seconds: list[float | None],
     ) -> None:
-        """Set `seconds` to None for tests that a reference fails when it is judged again.
+        """Judge the tests again, in another order and with other random numbers.
 
-        That is in another order, and with other random numbers.
+        A test that a reference now fails gets `seconds` None.
         """
         for number, program in enumerate(self.references):
             # The others agreed with the first already; only what draws random numbers may not do so

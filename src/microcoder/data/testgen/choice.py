@@ -36,7 +36,7 @@ _CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
 
 @dataclass(frozen=True, slots=True)
 class _Trials:
-    """What came of trying tests on wrong submissions."""
+    """The results of trying tests on wrong submissions."""
 
     catches: Mapping[int, int]
     """By test, how many submissions that pass the given tests fail it first."""
@@ -53,7 +53,7 @@ def add_chosen(
     *,
     is_tried: bool,
 ) -> Candidate:
-    """Return a candidate with the tests that catch most wrong submissions.
+    """Return a candidate with those made tests that catch most wrong submissions.
 
     Args:
         answering: what found the tests' answers.
@@ -98,7 +98,7 @@ def _try_wrong(
     *,
     is_tried: bool,
 ) -> _Trials:
-    """Run wrong submissions on the given tests and the small made ones."""
+    """Run wrong submissions on the given tests, and on the made ones that are small."""
     wrong = []
     if is_tried:
         wrong = find_programs(answering.candidate, _WRONG)[:_MOST_KNOWN_WRONG]
@@ -140,7 +140,7 @@ def choose_tests(
 ) -> list[int]:
     """Return the indices of the tests to keep.
 
-    Some large ones, those that fail wrong programs, then a mix.
+    They are some large tests, the tests that wrong programs fail, and a mix of the rest.
 
     Args:
         tests: made tests.
@@ -149,31 +149,43 @@ def choose_tests(
         most: how many tests are kept.
         num_large: how many large tests are kept whatever they catch.
     """
-    large: dict[str, list[int]] = {}
-    by_maker: dict[str, dict[str, list[int]]] = {}
-    # What no known mistake asked for may still catch the mistakes of a model: some of every kind,
-    # longest first, each way of making inputs in its turn.
-    longest_first = sorted(range(len(tests)), key=lambda number: -len(tests[number].test.input))
-    for number in longest_first:
-        kind = tests[number].origin.kind
-        if tests[number].is_large:
-            large.setdefault(kind, []).append(number)
-        maker = kind.partition("/")[0]
-        by_maker.setdefault(maker, {}).setdefault(kind, []).append(number)
-    # Of each maker and kind in turn, so that no generator fills all places.
-    mix = take_in_turn([take_in_turn(kinds.values()) for kinds in by_maker.values()])
     # Each test once, by the first reason to keep it.
-    ranked = dict.fromkeys(take_in_turn(large.values())[:num_large])
+    ranked = dict.fromkeys(_mix_large(tests)[:num_large])
     ranked.update(dict.fromkeys(_rank_catching(tests, catches)))
-    ranked.update(dict.fromkeys(mix))
+    # What no known mistake asked for may still catch the mistakes of a model.
+    ranked.update(dict.fromkeys(_mix_all(tests)))
     return sorted(list(ranked)[:most])
+
+
+def _mix_large(tests: Sequence[MadeTest]) -> list[int]:
+    """Return the indices of the large tests, one of each kind in turn, longest first."""
+    by_kind: dict[str, list[int]] = {}
+    for number in _longest_first(tests):
+        if tests[number].is_large:
+            by_kind.setdefault(tests[number].origin.kind, []).append(number)
+    return take_in_turn(by_kind.values())
+
+
+def _mix_all(tests: Sequence[MadeTest]) -> list[int]:
+    """Return all indices, of each maker and kind in turn, so that no generator fills all places."""
+    by_maker: dict[str, dict[str, list[int]]] = {}
+    for number in _longest_first(tests):
+        kind = tests[number].origin.kind
+        maker = kind.partition("/")[0]
+        by_kind = by_maker.setdefault(maker, {})
+        by_kind.setdefault(kind, []).append(number)
+    return take_in_turn([take_in_turn(by_kind.values()) for by_kind in by_maker.values()])
+
+
+def _longest_first(tests: Sequence[MadeTest]) -> list[int]:
+    return sorted(range(len(tests)), key=lambda number: -len(tests[number].test.input))
 
 
 def _rank_catching(
     tests: Sequence[MadeTest],
     catches: Mapping[int, int],
 ) -> list[int]:
-    """Return the tests that catch a program, those that catch most per second first."""
+    """Return the tests that catch any program; those that catch most per second come first."""
     ranks = []
     for number, num_caught in catches.items():
         if num_caught > 0:

@@ -97,7 +97,7 @@ def _text_of(
     run: Future[Execution] | None,
     dropped: Counter[str],
 ) -> str:
-    """Return the input that a recipe makes; empty where its generator made none."""
+    """Return the input that a recipe makes; empty if its generator made none."""
     if not recipe.generator:
         return recipe.text
     if run is None:
@@ -120,7 +120,8 @@ def spread_recipes(
 
 
 def _from_both_ends(recipes: Sequence[InputRecipe]) -> list[InputRecipe]:
-    """Return the last, the first, the last but one, the second, and so on to the middle."""
+    """Return the recipes alternately from both ends: the last, the first, the last but one, and
+    so on."""
     ordered = []
     for number in range(len(recipes)):
         # Large inputs are made last, as a rule, and the simplest ones first.

@@ -39,7 +39,7 @@ _ALL_DIFFER = re.compile(
 
 
 def digest_input(text: str) -> str:
-    """Return a short digest of an input, by which `Origin.parent` names it."""
+    """Return a short digest of an input, which `Origin.parent` uses as its name."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
@@ -59,7 +59,7 @@ class InputSchema:
     write: Callable[[Values], str]
     """Writes values as an input."""
     constants: tuple[int | str, ...] = ()
-    """Values that mutations write into inputs (`open_bounds`)."""
+    """Values that mutations write into inputs (`relax_bounds`)."""
 
 
 def infer_schema(
@@ -69,9 +69,9 @@ def infer_schema(
 ) -> InputSchema | str:
     """Return the layout and bounds of a problem's inputs, or the reason why they are unknown.
 
-    Where validators decide, a list may repeat an item: most refuse that where it is forbidden. Of
-    lists inside lists, such as the two ends of an edge, they check less than statements say (240
-    packages with validators), so that these must still differ.
+    Where validators decide, a list may repeat an item: most validators refuse that if it is
+    forbidden. Lists inside lists, such as the two ends of an edge, must still differ. There
+    validators check less than statements say (240 packages with validators).
     """
     tests = [test for test in candidate.tests if len(test.input) <= _MOST_KNOWN_BYTES]
     tests = tests[:_MOST_KNOWN]
@@ -124,20 +124,20 @@ def _infer_from_texts(
         # A case of its own is no longer the input that it was a part of.
         is_same = is_split or _have_same_lines(known, texts)
         if model.is_usable and is_same:
-            return InputSchema(model, known, layout.render)
+            return InputSchema(model, known, layout.render_text)
     return "a layout of another kind, or a value of no known shape"
 
 
 def _render_all(read: Read) -> tuple[KnownInput, ...]:
     """Return all values as inputs."""
-    return tuple(KnownInput(read.layout.render(values), values) for values in read.values)
+    return tuple(KnownInput(read.layout.render_text(values), values) for values in read.values)
 
 
 def _have_same_lines(
     known: Sequence[KnownInput],
     texts: Sequence[str],
 ) -> bool:
-    """Whether inputs were written as they were read, but for the space between tokens."""
+    """Whether inputs were written as they were read, apart from spaces between tokens."""
     pairs = zip(known, texts, strict=True)
     return all(_count_tokens(item.text) == _count_tokens(text) for item, text in pairs)
 
@@ -158,7 +158,7 @@ class _Probe(NamedTuple):
     text: str
 
 
-def open_bounds(
+def relax_bounds(
     schema: InputSchema,
     validators: Validators,
     candidate: Candidate,
@@ -199,11 +199,8 @@ def _probe(schema: InputSchema, place: int) -> list[_Probe]:
     return []
 
 
-def _exaggerate(value: Any) -> list[Any]:
-    """Return absurd values in place of a number, a text, or the last item of a list of these.
-
-    None for others.
-    """
+def _exaggerate(value: object) -> list[Any]:
+    """Return absurd values for the place of a number, a text, or a list's last item; else none."""
     # A bool has two values only, and an empty value has nothing to enlarge.
     if isinstance(value, bool) or not value:
         return []
@@ -211,6 +208,8 @@ def _exaggerate(value: Any) -> list[Any]:
         return [_ABSURD_NUMBER, -_ABSURD_NUMBER]
     if isinstance(value, str):
         return [value * (_ABSURD_LENGTH // len(value)), f"{value}~"]
+    if not isinstance(value, list):
+        return []
     *others, last = value
     if isinstance(last, list):
         return []
@@ -236,9 +235,9 @@ def mutate_known(
 ) -> list[MadeInput]:
     """Return inputs mutated from known ones, by every mutation in turn, each once.
 
-    `dropped` counts failed attempts. Each input has what known inputs have in common: a validator
-    often checks less than the statement says. Where that speaks of distinct items, no list has
-    equal ones that had none.
+    `dropped` counts failed attempts. Each input has what the known inputs have in common, since a
+    validator often checks less than the statement says. If the statement speaks of distinct items,
+    a list gets equal items only where known ones have them.
     """
     must_differ = _ALL_DIFFER.search(candidate.statement) is not None
     seen = {known.text.strip() for known in schema.known}

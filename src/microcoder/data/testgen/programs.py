@@ -1,4 +1,4 @@
-"""The submissions of a problem that run here, and the judge's opinion of its references."""
+"""The submissions of a problem that run here, and what the judge says of its references."""
 
 from collections.abc import Collection, Sequence
 
@@ -16,7 +16,7 @@ _TRIAL_SECONDS = 20.0
 
 
 def find_references(candidate: Candidate) -> list[Program]:
-    """Return the accepted programs that run here, those in the language of the answers first."""
+    """Return the accepted programs that run here, first those in the language of the answers."""
     references = find_programs(candidate, ("accepted",))
     # Its times are those that limits of answers are derived from.
     answers_language = candidate.programming_language
@@ -27,7 +27,7 @@ def find_programs(
     candidate: Candidate,
     known: Collection[str],
 ) -> list[Program]:
-    """Return the submissions of these verdicts that run here."""
+    """Return the submissions with one of these verdicts, if their language runs here."""
     programs = []
     for solution in candidate.solutions:
         if solution.known in known:

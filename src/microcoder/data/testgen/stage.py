@@ -14,7 +14,7 @@ from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.choice import STEP, add_chosen
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
 from microcoder.data.testgen.made import MadeInput
-from microcoder.data.testgen.mutation import infer_schema, mutate_known, open_bounds
+from microcoder.data.testgen.mutation import infer_schema, mutate_known, relax_bounds
 from microcoder.data.testgen.programs import find_references, knows_slow, passing_references
 from microcoder.data.testgen.settings import (
     MOST_LARGE,
@@ -35,9 +35,9 @@ def generate(
     settings: GenerateSettings,
     endpoint: Endpoint | None = None,
 ) -> Candidate | Rejection:
-    """Return a candidate with more tests where it has few.
+    """Return a candidate with more tests if it has few.
 
-    A rejection where it has none and none could be made.
+    Return a rejection if it has none and none could be made.
 
     Args:
         candidate: from the filter stage.
@@ -95,7 +95,7 @@ def _has_enough(candidate: Candidate, settings: GenerateSettings) -> bool:
 
 
 def _lacks_large(candidate: Candidate) -> bool:
-    """Whether a package can make large tests, slow submissions ask for them, and there are none."""
+    """Whether large tests are missing that a package can make, and that slow submissions need."""
     if not candidate.kit.recipes or not knows_slow(candidate):
         return False
     return all(len(test.input) <= _LARGE_ENOUGH_BYTES for test in candidate.tests)
@@ -161,7 +161,7 @@ class _InputSearch:
     def find(self) -> list[MadeInput]:
         """Return the inputs.
 
-        Uncertified ones are included if the settings allow it and there are two references.
+        Uncertified inputs are included if the settings allow it and there are two references.
         """
         # Without a validator, what a mutation made may be no input at all.
         validators = self._find_validators()
@@ -232,7 +232,7 @@ class _InputSearch:
             self._dropped[f"not mutated: {schema}"] += 1
             return []
         if validators is not None:
-            schema = open_bounds(schema, validators, self._candidate)
+            schema = relax_bounds(schema, validators, self._candidate)
         return mutate_known(self._candidate, schema, self._dropped)
 
     def _add(

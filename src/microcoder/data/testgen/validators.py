@@ -67,7 +67,7 @@ class Validators:
     ) -> list[MadeInput]:
         """Return the inputs that all programs accept in one of `ways`, certified, in order.
 
-        `dropped` counts others.
+        The other inputs are counted in `dropped`.
         """
         valid: set[int] = set()
         # An input is valid if it is so by the rules of one group of tests.
@@ -112,9 +112,9 @@ def read_validators(
 ) -> Validators | None:
     """Return a package's own validators.
 
-    None if there are none or, counted in `dropped`, if they do not work. Their `ways` are ordered
-    by how many known inputs are accepted, since it is not always stated which group of tests flags
-    belong to.
+    None if there are none or if they do not work, which is counted in `dropped`. It is not always
+    stated to which tests a validator's flags belong, so `ways` are ordered by how many known inputs
+    they accept.
     """
     programs = []
     for program in kit.programs:
@@ -155,7 +155,8 @@ def _list_ways(kit: InputKit) -> list[Flags]:
 
 
 def _choose_tried(known: Sequence[str]) -> list[str]:
-    """Return some known inputs of all lengths, the longest first; an empty one for want of any."""
+    """Return some known inputs of all lengths, the longest first; an empty input if none is
+    known."""
     step = max(1, len(known) // _MOST_TRIED)
     from_longest = sorted(known, key=len)[::-step]
     return from_longest[:_MOST_TRIED] or [""]
@@ -189,7 +190,7 @@ def write_validators(
 ) -> Validators | None:
     """Return validators that a model wrote.
 
-    None, counted in `dropped`, if too few prove reliable.
+    None if too few of them prove reliable, which is counted in `dropped`.
     """
     known = [test.input for test in candidate.tests]
     spoilt = spoil(known)
@@ -223,10 +224,10 @@ def write_validators(
 
 
 def spoil(known: Sequence[str]) -> list[str]:
-    """Return inputs that no problem allows, made from known ones; empty without known ones.
+    """Return inputs that no problem allows, made from known inputs; none without known ones.
 
-    They are cut short, have something after them, or a word or a huge number where all known ones
-    have a small number.
+    Some are cut short or have text after the end. Others have a word or a huge number where all
+    known inputs have a small number.
     """
     if not known:
         return []
@@ -259,7 +260,7 @@ def _find_number(texts: Sequence[str]) -> int | None:
 
 
 def describe(candidate: Candidate) -> dict[str, str]:
-    """Return what a prompt needs of a problem.
+    """Return what a prompt says of a problem.
 
     `form`: how an input is written. `problem`: the statement, with known inputs.
     """

@@ -74,10 +74,10 @@ class _Choice:
         self._max_seconds = max_seconds
 
     def cover(self, failed_by_program: Sequence[Collection[int]]) -> None:
-        """Choose tests until every program that one can catch is caught.
+        """Choose tests until every program is caught that a test can catch.
 
-        A greedy cover: always the test that catches most of the programs not caught yet, the
-        cheaper one of equals.
+        A greedy cover: the next test is always the one that catches most programs not caught yet;
+        of equal ones, the cheaper.
         """
         uncaught = [failed for failed in failed_by_program if failed]
         # An exact cover would take exponential time.

@@ -52,7 +52,7 @@ def _find_fault_of_choice(
 
 
 def _flag_slow_passes(candidate: Candidate, evidence: Evidence) -> Candidate:
-    """Return the candidate, flagged if most programs that are known to be too slow pass."""
+    """Return the candidate, with a flag if most of the programs known to be too slow pass."""
     num_slow = len(evidence.tried_as(*TOO_SLOW))
     num_passing = len(evidence.names_of_passing(*TOO_SLOW))
     # A few may be right and fast enough on this machine.
@@ -92,7 +92,7 @@ def _put_references_first(candidate: Candidate, evidence: Evidence) -> Candidate
 
 
 def _keep_tests(candidate: Candidate, chosen: Sequence[int]) -> Candidate:
-    """Return the candidate with these tests only, and what belongs to each of them."""
+    """Return the candidate with only these tests, and the fields that belong to them."""
     detail = f"cover: {len(chosen)} of {len(candidate.tests)}"
     return candidate.change(
         "verify",
@@ -108,5 +108,5 @@ def _pick(
     values: Sequence[Any],
     chosen: Sequence[int],
 ) -> tuple[Any, ...]:
-    """Return the values at these indices; empty where there are none at all."""
+    """Return the values at these indices; empty if there are no values."""
     return tuple(values[number] for number in chosen) if values else ()

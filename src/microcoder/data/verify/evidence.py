@@ -1,8 +1,8 @@
 """How a problem's programs ran, and what follows from it: pure functions over plain records.
 
-Two builds of a corpus must give the same bytes. What is derived from seconds, megabytes and
-addresses differs from run to run: it is rounded up to steps that are far apart, and messages about
-it are left out.
+Two builds of a corpus must give the same bytes. Seconds, megabytes and addresses differ from run to
+run. So what is derived from them is rounded up to steps that are far apart, and messages about them
+are left out.
 """
 
 from collections.abc import Sequence
@@ -76,7 +76,7 @@ class Evidence(Record):
     trials: tuple[Trial, ...]
 
     def tried_as(self, *roles: Role) -> list[Trial]:
-        """Return the trials with these roles, without those in which the sandbox failed."""
+        """Return the trials of programs with these roles, unless the sandbox failed."""
         trials = []
         for trial in self.trials:
             if trial.role in roles and trial.outcome is not Outcome.SANDBOX_FAULT:
@@ -110,11 +110,10 @@ def _explain_missing_references(evidence: Evidence) -> Fault:
 
 
 def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
-    """Return the fault that accepted programs which do not pass show, or None.
+    """Return the fault that accepted programs show when they fail; None if there is none.
 
-    A crash says something about the program, as long as others pass: programs that read beyond an
-    array were accepted elsewhere. A refused output says something about the tests or their
-    comparison.
+    A crash blames the program, as long as others pass: programs that read beyond an array were
+    accepted elsewhere. A refused output blames the tests or their comparison.
     """
     failing = [trial for trial in accepted if trial.outcome is not Outcome.ACCEPTED]
     refused = [trial for trial in failing if trial.outcome is Outcome.WRONG_ANSWER]
@@ -139,7 +138,8 @@ def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
 
 
 def _find_passing(evidence: Evidence) -> Fault | None:
-    """Return the fault that programs which pass and must not show, or None."""
+    """Return the fault that programs show by passing although they must not; None if there is
+    none."""
     trivial = evidence.names_of_passing("trivial")
     if trivial:
         return ("trivial_passes", ", ".join(trivial))
@@ -156,7 +156,7 @@ def _find_passing(evidence: Evidence) -> Fault | None:
 
 
 def _is_answer_unconfirmed(evidence: Evidence) -> bool:
-    """Whether one answer of several is compared with, and only one program gives it."""
+    """Whether several answers are right, one of them is expected, and a single program gives it."""
     candidate = evidence.candidate
     if "many_answers" not in candidate.flags:
         return False

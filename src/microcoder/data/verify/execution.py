@@ -97,7 +97,7 @@ def _with_passing(plans: Iterable[VerificationPlan]) -> list[VerificationPlan]:
 
 
 def _run_accepted(run: Run, plans: Sequence[VerificationPlan]) -> None:
-    """Run the accepted programs, with generous limits, and those that pass again."""
+    """Run the accepted programs with generous limits, and again if they pass."""
     planned = []
     for item in plans:
         planned += [Planned(item, program) for program in item.accepted]
@@ -130,7 +130,10 @@ def _run_again(
 
 
 def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
-    """Run the trivial programs: on the test with the longest output, then on all if they pass."""
+    """Run programs that solve nothing, such as a constant answer, to see whether they pass.
+
+    They run on the test with the longest output, and on all tests if they pass it.
+    """
     planned = []
     seconds = []
     for item in plans:
@@ -155,10 +158,10 @@ def _run_others(
     plans: Sequence[VerificationPlan],
     settings: VerifySettings,
 ) -> None:
-    """Run the programs that are known to fail: the wrong ones, then those that are too slow.
+    """Run the programs that are known to fail: first the wrong ones, then those that are too slow.
 
-    The slow ones run the tests that will be kept first, longest inputs first. They are stopped at
-    the first limit, and what counts is whether a kept test stops them.
+    Slow programs first run the tests that will be kept, longest inputs first, and stop at the first
+    limit. What counts is whether a kept test stops them.
     """
     wrong = []
     for item in plans:
@@ -184,7 +187,8 @@ def _kept_first(
     item: VerificationPlan,
     settings: VerifySettings,
 ) -> tuple[int, ...]:
-    """Return the indices of the tests: those that will be kept first, each longest inputs first."""
+    """Return the indices of the tests: first those that will be kept; longest inputs first in
+    each part."""
     kept = chosen_tests(_evidence_of(item), settings)
     ranks = []
     for number, test in enumerate(item.candidate.tests):

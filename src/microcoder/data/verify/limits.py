@@ -1,9 +1,10 @@
-"""Derives a problem's limits from what its accepted programs take.
+"""Derives a problem's limits from the time and memory that its accepted programs take.
 
-A source's limit is kept where accepted programs fit. Otherwise the limit is one of a few steps;
-close to the boundary between two of them the programs are timed again and the fastest runs count.
-Programs known to be too slow, in another language than the answers', get what accepted programs in
-theirs need, as Kattis counts it: whole seconds.
+A source's limit is kept if accepted programs fit. Otherwise the limit is one of a few steps; close
+to the boundary between two of them the programs are timed again, and the fastest runs count.
+
+Programs known to be too slow may be in another language than the answers. They get the time that
+accepted programs in their language need, counted as Kattis does: in whole seconds.
 """
 
 import math
@@ -50,7 +51,7 @@ def derive_limits(
 ) -> None:
     """Set the limits of each plan.
 
-    Programs close to a boundary between two limits are timed again before.
+    Programs whose time is close to a boundary between two limits are timed again first.
 
     Args:
         run: runs the programs.
@@ -68,9 +69,9 @@ def derive_limits(
 
 
 def cost_of(seconds: float) -> float:
-    """Round a test's CPU seconds up to the largest with the same derived limit.
+    """Round a test's CPU seconds up to the largest value from which the same limit is derived.
 
-    So noise changes no choice.
+    So noise in the measurement changes no choice.
     """
     steps = [step / MULTIPLIER for step in LIMIT_STEPS_SECONDS]
     steps.append(LIMIT_STEPS_SECONDS[-1])

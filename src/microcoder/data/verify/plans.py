@@ -196,8 +196,8 @@ def rotated_numbers(
 ) -> tuple[int, ...]:
     """Return the tests' indices, rotated for each `repeat`.
 
-    A single test's index comes `repeat + 1` times. Another order is another problem to the judge,
-    so that no verdict comes from its cache.
+    A single test's index comes `repeat + 1` times. The judge takes another order for another
+    problem, so no verdict comes from its cache.
     """
     if num_tests == 1:
         return (0,) * (repeat + 1)
@@ -208,7 +208,7 @@ def rotated_numbers(
 
 
 def _programs_of(candidate: Candidate) -> list[PlannedProgram]:
-    """Return the solutions that can be run, those in the language of answers first."""
+    """Return the solutions that can be run, first those in the language of answers."""
     programs: list[PlannedProgram] = []
     seen: set[str] = set()
     # An accepted program that is also given as a wrong one counts as accepted.

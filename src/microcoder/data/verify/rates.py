@@ -1,8 +1,8 @@
 """How often the verifier is right, and how well guessing does against the tests that it chose.
 
 `combine_counts` gives the verifier's true-positive and true-negative rates, for the card. A kept
-problem passes its own references by construction, so each program is measured by a verifier that
-did not know it: the problem is decided, and its tests are chosen, without that program (leave one
+problem passes its own references by construction. So each program is measured by a verifier that
+did not know it: without that program, the problem is decided and its tests are chosen (leave one
 out).
 """
 
@@ -71,7 +71,7 @@ def count_right(
     item: Evidence,
     settings: VerifySettings,
 ) -> dict[str, Counts]:
-    """Return, by rate, how many of one problem's programs are judged right, and of how many."""
+    """Return for each rate how many of a problem's programs are judged right, and of how many."""
     return {
         name: _count(
             item,
@@ -118,7 +118,7 @@ def _count(
 
 
 def _is_sound_without(item: Evidence, left_out: Trial | None) -> bool:
-    """Whether a problem would be kept by a verifier that does not know one program."""
+    """Whether a verifier that did not know this program would keep the problem."""
     others = tuple(trial for trial in item.trials if trial is not left_out)
     # Without another reference nothing could be decided.
     if all(trial.role != "accepted" for trial in others):
@@ -127,9 +127,7 @@ def _is_sound_without(item: Evidence, left_out: Trial | None) -> bool:
 
 
 def rate_with_interval(counts: Sequence[Counts]) -> Rate | None:
-    """Return a pooled share with a percentile interval over problems.
-
-    None where there is nothing to count.
+    """Return a pooled share with a percentile interval over problems; None if nothing was counted.
 
     Args:
         counts: right and total per problem.
@@ -182,9 +180,8 @@ def _resample(counts: Sequence[Counts]) -> tuple[float, float]:
 def guess_chances(candidate: Candidate) -> dict[str, float]:
     """Return how well blind guesses do on the tests' answers.
 
-    `constant_share`: the share of the tests that the best constant answer passes. `coin_chance`:
-    how often a coin between the problem's two answers passes all hidden tests, where it has no more
-    than two; else 0.
+    `constant_share`: the share of tests that the best constant answer passes. `coin_chance`: how
+    often a coin passes all hidden tests, if the problem has at most two answers; else 0.
     """
     # References may print YES where the source has Yes, and where the checker takes both they are
     # one answer.

@@ -1,4 +1,4 @@
-"""Runs programs on problems: verdicts by the reference machine, kept on disk as soon as known."""
+"""Runs programs on problems; verdicts are the reference machine's, and are stored at once."""
 
 from collections.abc import Callable, Sequence
 
@@ -67,7 +67,8 @@ class _PairRunner:
             self._keys.append(key)
 
     def find_unknown(self) -> list[int]:
-        """Copy the verdicts that the store has, and return the numbers of the other pairs."""
+        """Copy the verdicts that the store has, and return the numbers of the pairs that it
+        lacks."""
         unknown = []
         for number, key in enumerate(self._keys):
             verdict = self._store.find(key) if self._store is not None else None
@@ -106,7 +107,7 @@ class _PairRunner:
 def was_disturbed(verdict: Verdict) -> bool:
     """Whether the machine may have caused a verdict.
 
-    That is where the sandbox failed, or a working program ran out of wall time.
+    Then the sandbox failed, or a working program ran out of wall time.
     """
     if verdict.outcome is Outcome.SANDBOX_FAULT:
         # A checker that fails does so again, on any machine.

@@ -53,14 +53,14 @@ def verdict_key(
     stop: str,
     environment: str,
 ) -> bytes:
-    """Return the key of a verdict: a digest of all that decides it.
+    """Return the key of a verdict: a digest of everything that decides it.
 
     That is the program, tests, comparison, limits, stop rule and evaluator. The evaluator's part is
     its version, and the Python and packages of programs (`JudgingEnvironment.identity`).
 
-    The machine has no part in it: the stored verdict is that of the reference machine (see
-    `at_reference_speed`). A machine's speed is measured by every judge, and a rebuild must find the
-    verdicts of the build.
+    The machine is not part of it, since stored verdicts are those of the reference machine (see
+    `at_reference_speed`). Every judge measures its machine's speed, and a rebuild must find
+    the verdicts of the build.
     """
     # Only what decides a verdict: a new title must not cost an execution.
     fields = judged_by(problem)

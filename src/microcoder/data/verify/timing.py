@@ -1,4 +1,4 @@
-"""Seconds that do not differ from run to run: of the reference machine, and rounded up to steps."""
+"""Seconds that do not differ from run to run: scaled to the reference machine, and rounded up."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -33,9 +33,9 @@ def round_up(
     *,
     most: float = 0.0,
 ) -> float:
-    """Return the first step of at least so many seconds.
+    """Return the first step that is not below so many seconds.
 
-    Beyond the last step that one, or `most` if larger.
+    If all steps are below, return the last step, or `most` if that is larger.
     """
     # Steps are sorted.
     for step in steps:

@@ -70,9 +70,9 @@ Unit = tuple[str, ...]
 
 
 def find_unordered_difference(text: str, wanted: str, checker: Checker) -> str:
-    """Return a message about a line or token that is unexpected or missing, in any order.
+    """Compare lines or tokens without regard to order.
 
-    Empty if there is none.
+    Return a message about the first that is missing or not expected; empty if there is none.
     """
     units = _lines if checker.by == "lines" else _tokens
     expected = Counter(units(wanted, checker.case_sensitive))
@@ -114,7 +114,7 @@ def _tokens(text: str, is_case_sensitive: bool) -> Iterator[Unit]:
 
 
 def _canonical(token: str) -> str:
-    """Return one spelling for those of an integer that compare as equal: `3` for `3.0`."""
+    """Return the same spelling for integers that compare as equal, such as `3` and `3.0`."""
     return without_zero_fraction(token) if "." in token else token
 
 
@@ -153,7 +153,7 @@ _ANY_VALUE = re.compile("[\\[({\"']")
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Whether an output is right, and by which method."""
+    """The result of a comparison: whether the output is right, and which method found that."""
 
     accepted: bool
     method: str
@@ -256,7 +256,7 @@ def _find_method(text: str, wanted: str) -> str:
 
 
 def _has_word(wanted: str) -> bool:
-    """Whether one of the words stands anywhere, if need be inside another: a fast first look."""
+    """Whether any of the words occurs in the text, even inside another word: a fast first look."""
     # In the expected output alone: the judge chose it, not the program.
     plain = wanted.lower()
     return any(word in plain for word in _WORDS)
@@ -311,7 +311,7 @@ def _float_agreement(checker: Checker) -> Agree:
 def _words_on_a_line_agree(line: str, wanted: str) -> bool:
     """Whether two lines agree.
 
-    The case of `yes`, `true` is free if the wanted line is only such words and numbers.
+    Upper and lower case are the same if the wanted line has only numbers and words like `yes`.
     """
     if wanted.lower() in _WORDS:
         return line.rstrip(WHITE_SPACE).lower() == wanted.lower()

@@ -1,8 +1,8 @@
 """Whether two texts write the same Python or JSON value: a list, tuple, set, dict or string.
 
 The texts are untrusted: they are read, never evaluated. They are compared lexeme by lexeme up to
-the first difference. A value is built only where order is free (sets, dicts) or a trailing comma
-may be extra. Start with `same_literal`.
+the first difference. Values are built only if order does not matter (sets, dicts), or if there may
+be an extra trailing comma. Start with `same_literal`.
 """
 
 from __future__ import annotations
@@ -331,7 +331,10 @@ def _same_dict(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
 
 
 def _same_set(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
-    """Whether two sets are the same: what they do not share must agree, as numbers do."""
+    """Whether two sets are equal, as far as numbers agree.
+
+    Members that only one of them has must agree with members of the other.
+    """
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
     # Sorted: pairing is greedy, and the order of a Python set differs from process to process.

@@ -298,7 +298,7 @@ def values_agree(value: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def _count_decimals_of_value(expected: float) -> int | None:
-    """Return the decimals of an expected value as a problem would write it."""
+    """Return the number of decimals with which a problem would write an expected value."""
     real = _REAL.fullmatch(repr(expected))
     decimals = _count_decimals(real) if real else None
     if decimals is not None:

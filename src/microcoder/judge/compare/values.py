@@ -48,7 +48,7 @@ class ReturnedSet:
 
 
 class ReturnedFraction(float):
-    """A returned fraction that equals no integer, though the float nearest to it is one.
+    """A returned fraction that is no integer, though the float nearest to it is one.
 
     An example is a fraction of 20 digits.
     """
@@ -58,11 +58,11 @@ class ReturnedFraction(float):
     __hash__ = float.__hash__
 
     def __eq__(self, other: object) -> bool:
-        """Whether a real number is this one, as far as a float tells; never true of an integer."""
+        """Whether a float is the nearest one to this fraction; an integer never is."""
         return not isinstance(other, int) and float.__eq__(self, other) is True
 
     def __ne__(self, other: object) -> bool:
-        """The opposite: a float would answer by itself."""
+        """The opposite of `__eq__`, which would otherwise be answered by float's own method."""
         return not self == other
 
     def __repr__(self) -> str:
@@ -70,7 +70,7 @@ class ReturnedFraction(float):
         return f"a fraction near {float.__repr__(self)}"
 
     def is_integer(self) -> bool:
-        """Return False, by which lists in any order tell it from an integer."""
+        """Return False, so that comparison without order does not take it for an integer."""
         return False
 
 
@@ -155,13 +155,13 @@ def _check_depth(value: object) -> None:
     """Raise ValueError if a value is nested so deeply that a recursive walk of it would fail."""
     level: list[Any] = [value]
     for _ in range(_MAX_DEPTH + 1):
-        level = list(chain.from_iterable(map(_inside, level)))
+        level = list(chain.from_iterable(map(_items_of, level)))
         if not level:
             return
     raise ValueError("nested too deeply")
 
 
-def _inside(value: Any) -> Iterable[Any]:
+def _items_of(value: object) -> Iterable[Any]:
     """Return the values inside a container; nothing of another value."""
     if isinstance(value, (list, tuple)):
         return value
@@ -194,7 +194,7 @@ def write_json(value: object) -> str:
 
 
 def name_of(key: object) -> str:
-    """Return the key of a returned dict as JSON writes it, where all keys are strings.
+    """Return the key of a returned dict as JSON writes it: all keys are strings.
 
     An integer becomes its digits.
     """
@@ -239,8 +239,8 @@ class ValueRules:
     is_nested: bool = False
     """The items of every list inside may come in any order."""
 
-    def inside(self) -> Self:
-        """Return the rules for the items of a list or dict that these rules compare."""
+    def for_items(self) -> Self:
+        """Return the rules for the items inside a list or dict."""
         if self.is_unordered == self.is_nested:
             return self
         return replace(self, is_unordered=self.is_nested)
@@ -276,8 +276,8 @@ def find_difference(value: object, expected: object, rules: ValueRules) -> str:
     """Return a message about the first difference from the expected value; empty if there is none.
 
     The message says where the difference is. Lists and tuples are the same; bools equal 0 and 1 as
-    in Python. Integers are exact, also against a real number, and so is a real number against an
-    expected integer. JSON has string keys only, so an integer key equals its digits.
+    in Python. Where either value is an integer, both must be exactly equal. JSON has string keys
+    only, so an integer key equals its digits.
     """
     difference = _difference(value, expected, rules)
     return f"value{difference}" if difference else ""
@@ -312,7 +312,7 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
         return f": expected a list, got {show(value)}"
     if not rules.is_strict and not rules.is_nested and value == expected:
         return ""  # What Python calls equal is; most long values end here, at no cost.
-    inner = rules.inside()
+    inner = rules.for_items()
     for index, (mine, theirs) in enumerate(zip(value, expected, strict=False)):
         difference = _difference(mine, theirs, inner)
         if difference:
@@ -331,7 +331,7 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
     members = {name_of(key): item for key, item in value.pairs}
     if members.keys() != expected.keys():
         return f": expected keys {show(list(expected))}, got {show(list(members))}"
-    inner = rules.inside()
+    inner = rules.for_items()
     for key, theirs in expected.items():
         difference = _difference(members[key], theirs, inner)
         if difference:
@@ -356,7 +356,7 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
         if not left[key]:
             # No equal item is left; one within the tolerance may be.
             if rules.tolerance.is_stated or _has_real(expected):
-                return _difference_within_tolerance(items, expected, rules.inside())
+                return _difference_within_tolerance(items, expected, rules.for_items())
             return f", in any order: unexpected {show(item)}"
         left[key] -= 1
     return ""
@@ -388,10 +388,10 @@ _MOST_OF_A_TEXT = 1_000_003
 
 
 def _total(value: object, *, is_nested: bool) -> float:
-    """Return a weighted sum over a value: those that nearly agree are neighbours once sorted by it.
+    """Return a number by which values that nearly agree are sorted next to each other.
 
-    Items of a list are weighted by index where order matters, so that permutations have different
-    sums.
+    It is a weighted sum. Items of a list are weighted by index where order matters, so that
+    permutations have different sums.
     """
     if isinstance(value, (list, tuple, ReturnedSet)):
         return _total_of_items(value, is_nested=is_nested)
@@ -416,7 +416,7 @@ def _total_of_items(box: Sequence[object] | ReturnedSet, *, is_nested: bool) -> 
 
 
 def _has_real(value: object) -> bool:
-    """Whether an expected value is or holds a real number."""
+    """Whether an expected value is a real number, or has one inside."""
     if isinstance(value, dict):
         return any(map(_has_real, value.values()))
     if isinstance(value, list):
@@ -425,7 +425,8 @@ def _has_real(value: object) -> bool:
 
 
 def _key(value: object, is_nested: bool) -> str:
-    """Return a text that values share only if they are equal, up to order where it is free."""
+    """Return a text that is the same for equal values, and differs for others; free order is
+    ignored."""
     # Hexadecimal takes linear time at any length, and gives True the key of 1, its equal.
     if isinstance(value, int):
         return hex(value)
@@ -469,11 +470,12 @@ _MOST_CHECKS = 100_000
 def find_unpaired(
     items: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]
 ) -> int | None:
-    """Return the index of the first item that agrees with no wanted one left; None if all pair.
+    """Pair items with the wanted ones that they agree with; return the index of the first item left
+    over.
 
-    Greedy: each item takes the first wanted one left with which it agrees. That pairs sorted
-    numbers whenever they can be paired. Lists may stay unpaired where two expected ones differ by
-    no more than the tolerance in every place.
+    None if all pair. Each item takes the first wanted item that is still free. This always pairs
+    sorted numbers that can be paired. Lists may be left over where two expected lists differ by no
+    more than the tolerance in every place.
     """
     left = list(wanted)
     num_checks = 0

@@ -1,8 +1,8 @@
-"""Where a response's answer begins and ends, and which blocks of code it holds.
+"""Where a response's answer begins and ends, and which blocks of code it has.
 
-An answer begins behind the thinking. It ends before what the model made up behind it: the next turn
-of a chat, or the next document. Marks of either kind inside the program are part of the program, so
-these functions read blocks to find the answer's bounds, and `read_blocks` then gives its blocks.
+An answer begins after the thinking. It ends before text that the model made up: the next turn of a
+chat, or the next document. Such marks inside the program are part of the program. So these
+functions read blocks to find where the answer begins and ends, and `read_blocks` returns them.
 """
 
 import re
@@ -63,10 +63,10 @@ class AnswerStart(NamedTuple):
 
 
 def find_answer(response: str, language: str) -> AnswerStart:
-    """Return where a response's answer begins: behind the last end of its thinking.
+    """Return the offset at which a response's answer begins: after the end of its thinking.
 
-    The mark that opened the thinking may be in the prompt. A mark inside the program, or text about
-    one, is ignored.
+    The mark that opens the thinking may be in the prompt. Marks inside the program are ignored, and
+    so are marks that the text only mentions.
     """
     cut = 0
     is_open = False
@@ -96,7 +96,7 @@ def find_answer(response: str, language: str) -> AnswerStart:
 
 
 def _is_mentioned(response: str, mark: re.Match[str], before: str) -> bool:
-    """Whether a mark is what a sentence is about, told from what is beside it on its line."""
+    """Whether the text only talks about a mark, judged by the words next to it on its line."""
     line_end = response.find("\n", mark.end())
     if line_end < 0:
         line_end = len(response)
@@ -107,7 +107,7 @@ def _is_mentioned(response: str, mark: re.Match[str], before: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """Where a response's own text ends, before what the model made up behind it."""
+    """Where a response's own text ends; the rest is made up by the model, such as another turn."""
 
     offset: int
     by_token: bool = False
@@ -134,7 +134,8 @@ def find_ending(response: str, language: str) -> Ending:
 
 
 def _begins_turn(offset: int, blocks: list[Block], language: str) -> bool:
-    """Whether words that may begin a turn do: they stand outside of blocks, behind a program."""
+    """Whether words that can begin a turn do so here: outside of code blocks and after a
+    program."""
     if any(block.start <= offset < block.end for block in blocks):
         return False
     return any(_is_program_before(block, offset, language) for block in blocks)
@@ -219,5 +220,5 @@ def read_blocks(text: str, cut: int, language: str) -> list[Block]:
 
 
 def _move(block: Block, offset: int) -> Block:
-    """Return a block of a text as one of a longer text, in which the text begins at an offset."""
+    """Return a block with its offsets moved, into a longer text that its own text is a part of."""
     return replace(block, start=block.start + offset, end=block.end + offset)

@@ -82,7 +82,7 @@ class Config(Record):
 def _wants_a_list(annotation: object, value: object) -> bool:
     """Whether a single value must be wrapped in a list.
 
-    The annotation allows a list, and no literal equal to the value.
+    It must if the annotation allows a list, and has no literal equal to the value.
     """
     if not isinstance(value, str | int | float | Mapping):
         return False
@@ -289,7 +289,7 @@ def _explain_one(fault: ErrorDetails, known: Sequence[str], where: str) -> str:
 def _unknown_key(fault: ErrorDetails, words: Collection[str]) -> str:
     """Return the unknown key of a fault, without the tags of unions.
 
-    Of an unknown table, the first key inside.
+    For an unknown table, that is the first key inside.
     """
     location = fault["loc"]
     parts = [str(part) for part in location[:-1] if str(part) in words]

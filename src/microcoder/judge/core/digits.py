@@ -1,8 +1,8 @@
 """JSON and Python literals with integers of any size.
 
-Python refuses to read or write an integer of more than 4,300 digits as decimal text, for that takes
-quadratic time there. Answers of problems have such integers. So here they are cut in halves, as
-newer versions of Python do it, which takes less. The limit of the process stays as it is.
+Python refuses to read or write an integer of more than 4,300 digits as decimal text, since its way
+takes quadratic time. Answers of problems have such integers. Here they are cut in halves, as newer
+versions of Python do, which takes less time. The limit of the process stays as it is.
 """
 
 import json
@@ -29,7 +29,7 @@ _MARKED = re.compile(r'"\\u0000digits:(\d+)"')
 """Such a text as JSON."""
 
 
-def parse_json(text: str | bytes) -> Any:
+def parse_json(text: str | bytes) -> object:
     """Return the value of a JSON text; NaN and Infinity are allowed.
 
     Raises:

@@ -1,9 +1,9 @@
 """Where a response ends: marks of chat templates and of documents, also those written as text.
 
-A model whose stop token is missing, or a base model, goes on after its answer: it makes up the next
-turn, or the next document. `find_token_ends` yields the special tokens that end an answer; nobody
-writes them by accident. `find_turn_ends` yields words that only may begin a turn, such as `User:`;
-they count behind a program.
+A base model, or a model without a stop token, goes on after its answer: it makes up the next turn,
+or the next document. `find_token_ends` yields the special tokens that end an answer; nobody writes
+them by accident. `find_turn_ends` yields words that may begin a turn, such as `User:`; they count
+only after a program.
 """
 
 import re
@@ -133,9 +133,9 @@ def find_token_ends(text: str) -> Iterator[re.Match[str]]:
 
 
 def is_before_answer(text: str) -> bool:
-    """Whether nothing but special tokens and roles stands in a text.
+    """Whether a text has nothing but special tokens and names of roles.
 
-    A token behind it opens the answer.
+    A token that follows such a text opens the answer.
     """
     if len(text) >= _MOST_BEFORE_ANSWER:
         return False
@@ -150,7 +150,7 @@ def strip_tokens(code: str) -> str:
 def find_turn_ends(text: str) -> Iterator[int]:
     """Yield the offsets of lines that may begin a made-up turn.
 
-    Those that a line before introduces are left out.
+    Lines that the line before announces are left out.
     """
     for turn in _TURNS.finditer(text):
         above = text[max(0, turn.start() - _MOST_ABOVE_TURN) : turn.start()]

@@ -100,9 +100,9 @@ def suggest(word: str, known: Iterable[str]) -> str:
 
 
 def own_faults(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
-    """Return pydantic's errors, but not "too short" for a list with an error inside.
+    """Return pydantic's errors, without "too short" of a list that has an error inside.
 
-    The refused item caused both.
+    The refused item caused both errors.
     """
 
     def is_alone(location: tuple[int | str, ...]) -> bool:

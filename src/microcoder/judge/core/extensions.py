@@ -59,7 +59,7 @@ class Extension:
     source: ExtensionSource | None
     """The file that defines it; None for a built-in, whose version is this package's."""
 
-    def __call__(self, *arguments: Any, passing: tuple[type[Exception], ...] = ()) -> Any:
+    def __call__(self, *arguments: object, passing: tuple[type[Exception], ...] = ()) -> object:
         """Call the function with its options.
 
         What a user's function raises becomes a ConfigError, except the types `passing`.
@@ -103,18 +103,16 @@ def load_extension(
         ConfigError: nothing there, not importable or not a function; or an option is unknown or
             wrong.
     """
-    function: Any
     source = None
     if reference in builtins:
         label = reference
-        function = builtins[reference]
-        _check_callable(noun, reference, function)
+        function = _check_callable(noun, reference, builtins[reference])
     elif ":" in reference:
         # From the right: a path may hold a colon, too.
         where, _, label = reference.rpartition(":")
         module = _import_module(noun, reference, where)
-        function = _find_attribute(noun, reference, module, label)
-        _check_callable(noun, reference, function)
+        found = _find_attribute(noun, reference, module, label)
+        function = _check_callable(noun, reference, found)
         source = _source_of(noun, reference, function, module)
     else:
         hint = suggest(reference, builtins)
@@ -126,11 +124,12 @@ def load_extension(
     return replace(bare, options=_check_options(bare, options or {}))
 
 
-def _check_callable(noun: str, reference: str, function: object) -> None:
+def _check_callable(noun: str, reference: str, function: object) -> Callable[..., Any]:
     if not callable(function):
         raise ConfigError(
             f"{noun} {reference} is of type {type(function).__name__}; name a function"
         )
+    return function
 
 
 def _import_module(noun: str, reference: str, where: str) -> ModuleType:
@@ -147,7 +146,7 @@ def _import_module(noun: str, reference: str, where: str) -> ModuleType:
         ) from error
 
 
-def _find_attribute(noun: str, reference: str, module: ModuleType, name: str) -> Any:
+def _find_attribute(noun: str, reference: str, module: ModuleType, name: str) -> object:
     if hasattr(module, name):
         return getattr(module, name)
     known = []
@@ -194,7 +193,9 @@ def _import_file(noun: str, where: str) -> ModuleType:
     return module
 
 
-def _source_of(noun: str, reference: str, function: Any, module: ModuleType) -> ExtensionSource:
+def _source_of(
+    noun: str, reference: str, function: Callable[..., Any], module: ModuleType
+) -> ExtensionSource:
     try:
         file = inspect.getsourcefile(function) or module.__file__
         line = inspect.getsourcelines(function)[1]
@@ -238,7 +239,8 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
 
 
 def _line_of(error: BaseException, file: str) -> int | None:
-    """Return the innermost line of a file in an error's traceback; None if it is not in it."""
+    """Return the line of a file that is innermost in an error's traceback; None if the file is
+    not in it."""
     for frame in reversed(traceback.extract_tb(error.__traceback__)):
         if Path(frame.filename).name == Path(file).name:
             return frame.lineno

@@ -138,9 +138,9 @@ def _without_tokens(block: Block, language: str) -> Block:
 
 
 def clean_code(code: str, language: str) -> str:
-    """Return code as it was given, unless it compiles only without a special token.
+    """Return code unchanged, unless it compiles only without a special token.
 
-    Then the first token and what follows it are cut off.
+    Then everything from the first such token on is cut off.
     """
     if language != "python" or try_parse(code) is not None:
         return code
@@ -186,7 +186,10 @@ def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False
 
 
 def _find_bare_answer(text: str, language: str) -> str | None:
-    """Return the part of a text that may be a bare program; None if it has a block of its own."""
+    """Return the part of a text that may be a program without a fence.
+
+    None if the text has a code block.
+    """
     end = find_token_end(text, language)
     answer = text if end is None else text[:end]
     start = find_answer(answer, language)
@@ -203,7 +206,9 @@ def _find_bare_answer(text: str, language: str) -> str | None:
 
 
 def _cut_at_fence(answer: str, language: str) -> str | None:
-    """Return what stands before the fence that closes the prompt's; None if there is no such."""
+    """Return the text before the fence that closes the prompt's code block; None without such a
+    fence.
+    """
     part = _FIRST_FENCE.split(answer, maxsplit=1)[0]
     # The body of a function has no parse of its own, so `find_head` does not see it.
     if _INDENTED.match(part):
@@ -213,7 +218,8 @@ def _cut_at_fence(answer: str, language: str) -> str | None:
 
 
 def _opens_code(text: str) -> bool:
-    """Whether a prompt is the beginning of a program: it compiles, if need be with a body."""
+    """Whether a prompt is the beginning of a program: it compiles, perhaps only with a body
+    added."""
     for body in _BODIES:
         tree = try_parse(text.rstrip() + body)
         if tree is not None:
@@ -255,7 +261,8 @@ def _longest_program(ahead: str, answer: str, fn_name: str) -> str | None:
 
 
 def _beginnings(answer: str) -> Iterator[str]:
-    """Yield the beginnings of an answer that end with a statement or with it, longest first."""
+    """Yield beginnings of an answer, longest first: all of it, then up to each end of a
+    statement."""
     ends = [line.start() for line in _UNINDENTED.finditer(answer) if line.start()]
     ends = [*ends[-_MOST_PREFIXES:], len(answer)]
     for end in reversed(ends):
@@ -289,14 +296,15 @@ class _Rank(IntEnum):
 
 
 def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
-    """Return the closed block that a human would take for the program; None if all are empty.
+    """Return the closed block that a person would take for the program; None if all are empty.
 
-    The last one that is tagged with the language, or has no known tag, compiles, and defines
-    something or reads and writes, unless it only uses or repeats what the one before defines. Else
-    one that compiles and does something; else one tagged with the language; else any but what is
-    shown beside programs (outputs, shell lines). Blocks of other languages than Python are not
-    compiled: those with `{` or `;` count as code that does something, and whole programs come
-    first.
+    The first choice is the last block that has the language's tag or no known tag, compiles, and
+    defines something or reads and writes. A block that only uses or repeats the block before it is
+    passed over.
+
+    Next come blocks that compile and do something, then blocks with the language's tag, then all
+    others but output and shell lines. Only Python is compiled. In other languages `{` or `;` marks
+    code that does something, and whole programs come first.
     """
     for block in blocks:
         if block.is_head:
@@ -342,7 +350,7 @@ def _rank_block(block: Block, traits: Sketch, before: Sketch, language: str) -> 
 
 
 def _adds_nothing(traits: Sketch, before: Sketch) -> bool:
-    """Whether a block is an example that uses the program before it, or repeats a part of that."""
+    """Whether a block only shows how to use the program before it, or repeats a part of it."""
     # Given classes aside: a real answer uses the nodes that an earlier block may repeat.
     is_example = not traits.uses.isdisjoint(before.defines.keys() - _GIVEN)
     if is_example:
@@ -376,7 +384,7 @@ class Extractor:
 
     @property
     def is_usual(self) -> bool:
-        """Whether it is the built-in one, which also reads answers that are plain code."""
+        """Whether this is the built-in extractor, which also accepts an answer of plain code."""
         return self.extension.function is last_code_block
 
     def __call__(

@@ -173,7 +173,7 @@ class Fence:
         return self.is_alone or self.is_plain
 
     def is_like(self, opener: Self) -> bool:
-        """Whether it stands by itself and is made of the same marks, of which it may have fewer."""
+        """Whether the fence is alone on its line and of the opener's marks, perhaps of fewer."""
         is_by_itself = self.is_alone and self.is_plain
         return is_by_itself and self.run[0] == opener.run[0]
 
@@ -211,9 +211,9 @@ def has_fence(text: str) -> bool:
 
 
 def find_head(text: str, language: str) -> Head | None:
-    """Return the program that begins with a text and that a fence without an opener closes.
+    """Return the program at the start of a text whose fence was opened in the prompt.
 
-    None if there is none.
+    It ends at the closing fence; None if there is none.
     """
     fences = list(_find_fences(text))[:_MOST_ENDS]
     if not fences:
@@ -239,7 +239,8 @@ def find_head(text: str, language: str) -> Head | None:
 
 
 def _find_head_start(text: str, language: str) -> int:
-    """Return where code begins in a text: behind blank lines and the language's name on a line."""
+    """Return the offset at which code begins: after blank lines and a line with the language's
+    name."""
     start = len(text) - len(_BLANK_LINES.sub("", text, count=1))
     tag_line = _TAG_LINE.match(text, start)
     if tag_line is not None and tag_line[1].lower() in ALIASES.get(language, ()):
@@ -250,7 +251,7 @@ def _find_head_start(text: str, language: str) -> int:
 def _find_compiling_head(
     text: str, start: int, fences: Sequence[Fence], language: str
 ) -> Head | None:
-    """Return the program before the first fence by which one is complete; None if there is none."""
+    """Return the text up to the first fence before which it compiles; None if it never does."""
     begins_as_heading = _HEADING.match(text, fences[0].start) is not None
     # Only Python's parser tells a fence inside a string from the one that closes the program.
     ends = fences if language == "python" else fences[:1]
@@ -314,9 +315,9 @@ def _find_listed(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _find_held(text: str) -> Iterator[tuple[int, int]]:
-    """Yield where the contents of the outermost elements begin and end.
+    """Yield the offsets between which the contents of the outermost elements lie.
 
-    Those without an end hold nothing.
+    An element that is not closed has no contents.
     """
     marks = list(_HOLDERS.finditer(text))
     # An element without an end behind it holds nothing.
@@ -345,7 +346,7 @@ class Scan:
     def blocks(self) -> Iterator[Block]:
         """Yield the blocks.
 
-        One that is never closed ends with the text, or where a tag opens the next one.
+        A block that is never closed ends with the text, or where a tag opens the next block.
         """
         index = 0
         while index < len(self._fences):
@@ -402,14 +403,14 @@ class Scan:
         return ends[0] if ends else None
 
     def _find_nested(self, index: int, end: int) -> int | None:
-        """Return the first fence with a tag between two; None if there is none."""
+        """Return the first fence with a tag between two others; None if there is none."""
         for between in range(index + 1, end):
             if self._fences[between].is_tagged:
                 return between
         return None
 
     def _make(self, opener: Fence, end: int) -> Block:
-        """Return the block behind a fence: in the first form of its code that compiles."""
+        """Return the block after a fence, in the first form of its code that compiles."""
         start = min(opener.begin, end)
         text = self._text[start:end]
         plain = text
@@ -488,7 +489,7 @@ def _read_fence(match: re.Match[str], start: int, end: int) -> Fence:
 def _dedent(text: str) -> str:
     """Remove the first line's indentation from every line.
 
-    A line with less loses all of its own.
+    A line with less indentation loses all of it.
     """
     # Not `textwrap.dedent`: one line further left would leave what the layout added in all others.
     width = 0

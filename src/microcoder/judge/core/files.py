@@ -165,8 +165,8 @@ def _nearest_existing(path: Path) -> Path:
 def append_row(path: Path, row: dict[str, Any]) -> None:
     """Append one JSON line and make it durable.
 
-    A last line that a kill left half written is removed first. For one writer at a time: a line
-    that another is still writing would be removed as half written.
+    A last line that a kill left half written is removed first. So there must be one writer at a
+    time: a line that another is still writing would be removed too.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab+") as file:
@@ -191,7 +191,7 @@ def read_rows(path: Path) -> list[dict[str, Any]]:
 
 
 def read_lines(path: Path, start: int = 0) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the objects of a JSON-lines file, with the byte that each begins at.
+    """Yield the objects of a JSON-lines file, each with the byte at which it begins.
 
     A last line without line end is left out: it is still being written, or a kill cut it off.
 
@@ -313,7 +313,7 @@ def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
-    """Return the first item of each group, then the second of each that has one, and so on."""
+    """Return the first item of each group, then the second of each, and so on."""
     taken: list[T] = []
     for index in range(max(map(len, groups), default=0)):
         for group in groups:

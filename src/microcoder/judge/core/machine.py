@@ -1,10 +1,10 @@
-"""The machine: whether it is Linux, its processors, file locks, full disks, and what processes use.
+"""The machine: its processors, file locks, full disks, what processes use, and whether it is Linux.
 
 Also how to install our extras.
 
 What the kernel counts for each thread (run time, time in the run queue, turns on a processor) can
-be read by anybody in `/proc/PID/task/*/schedstat`. A thread's waiting counts only beyond what its
-own siblings ran meanwhile. Threads that have ended count with their run time alone.
+be read by anybody in `/proc/PID/task/*/schedstat`. A thread's waiting counts only as far as it is
+longer than its own siblings ran. Threads that have ended count with their run time alone.
 """
 
 import contextlib
@@ -69,9 +69,9 @@ def count_processors() -> int:
 
 
 def has_bfloat16() -> bool:
-    """Return whether this processor multiplies in bfloat16 itself.
+    """Return whether this processor multiplies in bfloat16.
 
-    Where it does not, float32 is many times as fast.
+    On others, float32 is many times as fast.
     """
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as file:
@@ -186,7 +186,7 @@ def read_process(pid: int) -> Reading | None:
 
 
 def _waited_for_others(thread: _Thread, run_seconds: float) -> float:
-    """Return how long a thread waited beyond what its siblings ran meanwhile.
+    """Return how long a thread waited for processors, apart from the time that its siblings ran.
 
     Args:
         thread: the thread.
@@ -198,7 +198,7 @@ def _waited_for_others(thread: _Thread, run_seconds: float) -> float:
 
 
 def memory_mib_of(pid: int) -> float:
-    """Return a process's resident memory; infinite if that is not known."""
+    """Return the MiB of memory that a process has resident; infinite if that is not known."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)

@@ -31,9 +31,9 @@ def bare(problem: Problem) -> str:
 
 
 def template(problem: Problem, *, text: str) -> str:
-    """Return a text of the user's own, with what stands in braces filled in.
+    """Return a text of the user's own, with the words in braces filled in.
 
-    That is {statement}, {instruction}, {starter_code}, {fn_name} and {language}. Other words in
+    They are {statement}, {instruction}, {starter_code}, {fn_name} and {language}. Other words in
     braces, such as LaTeX's, are kept.
     """
     values = {
@@ -111,7 +111,7 @@ def load_prompt_builder(
 
 
 def _read_chat(chat: object) -> list[Turn]:
-    """Return the turns of a chat; none if it is not one, or if one of its messages is malformed."""
+    """Return the turns of a chat; none if it is no chat, or if a message is malformed."""
     if not isinstance(chat, Sequence):
         return []
     turns = []

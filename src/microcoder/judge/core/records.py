@@ -71,6 +71,8 @@ def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
     if first[1].lstrip().startswith("["):
         text = "".join(line for _, line in numbered_lines)
         items = _parse(text, f"{what} {path}")
+        # It begins with a bracket.
+        assert isinstance(items, list)
         for number, item in enumerate(items, 1):
             yield f"{what} {path} item {number}", item
         return
@@ -79,7 +81,7 @@ def read_values(path: Path, what: str) -> Iterator[tuple[str, Any]]:
         yield location, _parse(line, location)
 
 
-def _parse(text: str, location: str) -> Any:
+def _parse(text: str, location: str) -> object:
     try:
         return parse_json(text)
     except ValueError as error:

@@ -49,9 +49,10 @@ def find_call(problem: Problem) -> Call | None:
 
 
 def judged_by(problem: Problem) -> dict[str, Any]:
-    """Return all fields of a problem that decide verdicts, with the call of its starter code.
+    """Return all fields of a problem that decide verdicts, with the call that its starter code
+    implies.
 
-    Everything that compares problems, or passes one on to be judged, uses this, so that no field is
+    Code that compares problems, or passes a problem on to be judged, uses this, so that no field is
     forgotten.
     """
     fields = {
@@ -120,7 +121,8 @@ def _parse_head(source: str, start: int) -> ast.FunctionDef | None:
 
 
 def _find_closing_bracket(source: str, start: int) -> int:
-    """Return the offset of the bracket that closes the one at `start`, else of the text's end."""
+    """Return the offset of the bracket that closes the bracket at `start`, else of the text's
+    end."""
     depth = 0
     for offset in range(start, len(source)):
         if source[offset] in _OPEN:
@@ -180,18 +182,12 @@ def _kind_of(annotation: ast.expr | None) -> str:
                 return "json"
         case ast.Subscript(value=ast.Attribute(attr=name), slice=inner):
             return _kind_of(ast.Subscript(ast.Name(name), inner))
-        case (
-            ast.Subscript(value=ast.Name(id="Optional"), slice=inner)
-            | ast.Subscript(
-                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[inner, ast.Constant(value=None)])
-            )
-            | ast.Subscript(
-                value=ast.Name(id="Union"), slice=ast.Tuple(elts=[ast.Constant(value=None), inner])
-            )
-            | ast.BinOp(left=inner, op=ast.BitOr(), right=ast.Constant(value=None))
-            | ast.BinOp(left=ast.Constant(value=None), op=ast.BitOr(), right=inner)
-        ):
+        case ast.Subscript(value=ast.Name(id="Optional"), slice=inner):
             return _kind_of(inner)
+        case ast.Subscript(value=ast.Name(id="Union"), slice=ast.Tuple(elts=[first, second])):
+            return _kind_of_two(first, second)
+        case ast.BinOp(left=first, op=ast.BitOr(), right=second):
+            return _kind_of_two(first, second)
         case ast.Subscript(value=ast.Name(id="List" | "list"), slice=inner):
             kind = _kind_of(inner)
             # A list of plain values is itself plain JSON.
@@ -201,8 +197,17 @@ def _kind_of(annotation: ast.expr | None) -> str:
     return "json"
 
 
+def _kind_of_two(first: ast.expr, second: ast.expr) -> str:
+    """Return the kind of a union of two annotations: it is optional if one of them is None."""
+    if isinstance(second, ast.Constant) and second.value is None:
+        return _kind_of(first)
+    if isinstance(first, ast.Constant) and first.value is None:
+        return _kind_of(second)
+    return "json"
+
+
 def defines_node(source: str) -> bool:
-    """Whether starter code describes a `Node` of its own, also in a comment."""
+    """Whether starter code describes a class `Node` of its own, if only in a comment."""
     return _NODE_CLASS.search(source) is not None
 
 

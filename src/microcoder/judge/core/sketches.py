@@ -1,7 +1,7 @@
 """What a piece of code can be: a program, an example, an output, prose.
 
-It is told from the source without running it. `sketch` returns the traits of a block's code;
-`cannot_be_program` recognises what is surely no program.
+The source is looked at, not run. `sketch` returns the traits of a block's code; `cannot_be_program`
+recognises text that is certainly no program.
 """
 
 import ast
@@ -86,7 +86,8 @@ def _filled_lines(text: str) -> list[str]:
 
 
 def cannot_be_program(code: str, language: str, *, is_compiled: bool) -> bool:
-    """Whether a block is surely none: shell lines, a session, a diff, JSON, values, words.
+    """Whether a block is certainly no program: shell lines, a session, a diff, JSON, values or
+    words.
 
     Args:
         code: the block's code.

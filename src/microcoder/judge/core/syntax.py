@@ -1,7 +1,7 @@
 """Python source -> its syntax tree, safely from any thread.
 
-Nothing else in the package calls `ast.parse`. `parse_source` raises for what is no Python,
-`try_parse` returns None.
+Nothing else in the package calls `ast.parse`. For source that is not Python, `parse_source` raises
+and `try_parse` returns None.
 """
 
 import ast
@@ -122,7 +122,7 @@ class LongInteger(int):
 
 
 class _KeepsLongIntegers(ast.NodeTransformer):
-    """Makes long integers of a tree ones that can be written as source again."""
+    """Replaces long integers of a tree by forms that can be written as source again."""
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
         if type(node.value) is int and is_long(node.value):

@@ -186,7 +186,9 @@ class Signature(Record):
 
     @property
     def judged(self) -> Kind:
-        """Kind of the value that is judged: what is returned, or the argument in its place."""
+        """Kind of the value that is judged: the returned value, or the argument that is changed in
+        place.
+        """
         if self.result is None or self.returns != "json":
             return self.returns
         if self.result >= len(self.parameters):

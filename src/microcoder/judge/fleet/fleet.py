@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
 
 from microcoder.judge.run.slots import most_workers
-from microcoder.judge.run.workers import Work
+from microcoder.judge.run.workers import Answer, Work
 
 
 class Queue:
@@ -39,7 +39,7 @@ class Queue:
         return self._num_waiting + len(self.suspects)
 
     def add(self, item: Work) -> None:
-        """Queue a program; one whose backend was lost goes before all others."""
+        """Queue a program; a program whose backend was lost goes before all others."""
         if item.num_losses > 1:
             self.suspects.append(item)
             return
@@ -99,7 +99,7 @@ class Backend(ABC):
     def most(self) -> int:
         """How many programs the backend may hold.
 
-        These are running ones, and spares for when those pause (`slots`) or end.
+        These are the running ones, and spares to begin when a running one pauses (`slots`) or ends.
         """
         return most_workers(self.workers)
 
@@ -232,7 +232,7 @@ class Fleet(ABC, Generic[BackendT]):
         self,
         backend: BackendT,
         number: int,
-        answer: Any,
+        answer: Answer,
     ) -> None:
         """Answer the program of this number; ignored if the backend no longer has it."""
         with self._lock:
@@ -246,7 +246,7 @@ class Fleet(ABC, Generic[BackendT]):
         self._wake()
         item.finish(answer)
 
-    def _note_losses(self, answer: Any) -> Any:
+    def _note_losses(self, answer: Answer) -> Answer:
         """Return the answer on a program that an earlier backend was lost with.
 
         Some transports mark it.
@@ -301,7 +301,7 @@ class Fleet(ABC, Generic[BackendT]):
         answer: Callable[[Work], None],
         *backends: BackendT,
     ) -> None:
-        """Call `answer` for each program that waits, or that these backends have.
+        """Call `answer` for each program that waits, and for those that these backends have.
 
         Nobody will judge them.
         """

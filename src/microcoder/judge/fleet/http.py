@@ -193,7 +193,12 @@ class _Service(Backend):
 
     @asynccontextmanager
     async def request(
-        self, method: str, path: str, **options: Any
+        self,
+        method: str,
+        path: str,
+        *,
+        content: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[httpx.Response]:
         """Send a request and yield its answer, to be read within the block.
 
@@ -205,7 +210,8 @@ class _Service(Backend):
             async with self._client._http.stream(
                 method,
                 self.url + path,
-                **options,
+                content=content,
+                headers=headers,
             ) as answer:
                 if not answer.is_success:
                     await answer.aread()
@@ -221,7 +227,7 @@ class _Service(Backend):
 
 
 def _refusal_of(answer: httpx.Response) -> Unserved:
-    """Return the failure that an answer without success, read already, stands for."""
+    """Return the failure that an unsuccessful answer reports; the answer was read already."""
     stated = answer.headers.get("Retry-After", "")
     try:
         words = str(answer.json()["detail"])[:500]
@@ -307,7 +313,7 @@ class JudgeClient(RemoteJudge[_Service]):
         await self._http.aclose()
 
     async def _watch(self) -> None:
-        """Fail all programs when no verdict came for too long."""
+        """Fail all programs when no verdict has come for too long."""
         while True:
             await asyncio.sleep(min(1.0, self._patience_seconds / 10))
             now = time.monotonic()
@@ -433,9 +439,9 @@ class JudgeClient(RemoteJudge[_Service]):
         return f"{backend.url}: failed {item.num_losses} times; {why}" if is_over else ""
 
     def _rest(self, service: _Service, refused: Unserved) -> None:
-        """Send a service nothing for a while, since a request failed.
+        """Send nothing to a service for a while after a failed request.
 
-        A lost one must first answer `/v1/about`.
+        A lost service must first answer `/v1/about`.
         """
         service.trouble = str(refused)
         # Spread out, so that those who were refused together do not come back together.
@@ -528,7 +534,10 @@ class JudgeClient(RemoteJudge[_Service]):
 
 
 def _note_missing(services: Sequence[_Service], answers: Sequence[object]) -> list[_Service]:
-    """Return the services that were not reached; raise any other error among the answers."""
+    """Return the services that were not reached.
+
+    Any other error among the answers is raised.
+    """
     missing = []
     for service, answer in zip(services, answers, strict=True):
         if isinstance(answer, Unserved):

@@ -1,8 +1,9 @@
 """The interface of all judges (`BaseJudge`), and the local one (`Judge`).
 
-The others judge over HTTP and on a Ray cluster. The judging threads live as long as the `Judge`,
-each with warm sandboxes of its own. They are in this process or, where they are many, in processes
-of their own. Nothing is forked from the calling process, so it may hold torch, threads and a GPU.
+Other judges work over HTTP and on a Ray cluster. The local one has threads that live as long as it
+does, each with warm sandboxes of its own. They are in this process or, if there are many, in
+processes of their own. Nothing is forked from the calling process, so it may hold torch, threads
+and a GPU.
 """
 
 import logging
@@ -46,9 +47,9 @@ OnVerdict = Callable[[int, Verdict], None]
 
 
 class BatchJudge(Protocol):
-    """Programs and problems in, verdicts out.
+    """Judges a batch: programs and problems in, verdicts out.
 
-    A machine's error is a verdict (`sandbox_fault`) that is not scored.
+    An error of the machine is a verdict too (`sandbox_fault`), which is not scored.
     """
 
     def judge(
@@ -158,7 +159,7 @@ class BaseJudge(ABC):
         program: Program,
         problem: Problem,
         what: str,
-    ) -> Any:
+    ) -> object:
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(
@@ -210,7 +211,7 @@ class BaseJudge(ABC):
 
     @abstractmethod
     def _put(self, items: Sequence[Work]) -> None:
-        """Begin work whose verdict is neither cached nor on its way."""
+        """Begin work whose verdict is not cached and not being computed."""
 
     @abstractmethod
     def _withdraw(self, work: Work) -> None:
@@ -218,7 +219,7 @@ class BaseJudge(ABC):
 
     def _finish(
         self,
-        key: Any,
+        key: object,
         work: Work,
         answer: Answer | None,
     ) -> None:
@@ -240,7 +241,7 @@ class BaseJudge(ABC):
             # keep the problem's tests until the next garbage collection.
             answer_all(work, answer)
 
-    def _note(self, key: Any, verdict: Verdict) -> None:
+    def _note(self, key: object, verdict: Verdict) -> None:
         """Count a verdict, and cache it if it is scorable."""
         counts = self._own_counts
         counts.judged += 1
@@ -413,7 +414,7 @@ class Judge(BaseJudge):
 
     def _finish(
         self,
-        key: Any,
+        key: object,
         work: Work,
         answer: Answer | None,
     ) -> None:

@@ -36,13 +36,13 @@ from collections.abc import Sequence
 from itertools import chain
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeAlias, cast
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Problem, Program
+from microcoder.judge.core.types import Problem, Program, Verdict
 from microcoder.judge.fleet.fleet import Backend, Fleet
 from microcoder.judge.run.counts import Statistics, sum_counts
-from microcoder.judge.run.executions import Invocation
+from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.run.options import JudgeOptions
@@ -51,6 +51,9 @@ from microcoder.judge.run.timing import Calibration
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.workers import Answer, Work, Workers
 from microcoder.judge.sandbox.kernel import PR_SET_PDEATHSIG, prctl
+
+_Measured: TypeAlias = "tuple[Isolation, float, dict[str, float] | None]"
+"""What a process measures as it starts: isolation, time scale and calibration."""
 
 
 class Channel:
@@ -417,16 +420,23 @@ class Processes(Fleet[_Process]):
         self,
         member: _Process,
         kind: str,
-        *content: Any,
+        *content: object,
     ) -> Exception | None:
         """Handle a message of a process; return the error if it reports that the process failed."""
         match kind, content:
-            case "done", (int(number), answer, Statistics() as counts):
+            case (
+                "done",
+                (
+                    int(number),
+                    Verdict() | Execution() | MicroCoderError() as answer,
+                    Statistics() as counts,
+                ),
+            ):
                 member.counts = counts
                 self._land(member, number, answer)
             case "ready", _:
                 if content:
-                    isolation, scale, self.calibration = content
+                    isolation, scale, self.calibration = cast(_Measured, content)
                     self.options = self.options.model_copy(update={"time_scale": scale})
                     self._opened.put((isolation, scale))
                 # Failures count in a row.
@@ -487,7 +497,7 @@ class Processes(Fleet[_Process]):
         self._answer(lambda item: item.finish(item.fault(why)))
 
     def _start_another(self) -> bool:
-        """Start a process if those that start have too few workers.
+        """Start a process if the processes that are starting have too few workers.
 
         Returns:
             Whether any starts or runs.

@@ -18,6 +18,7 @@ from queue import SimpleQueue
 from typing import Any, Unpack
 
 import ray
+from ray.actor import ActorHandle
 from ray.exceptions import RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
@@ -62,8 +63,8 @@ _PATIENCE = {
 def allow_slow_start(environment: MutableMapping[str, str]) -> None:
     """Let a Ray that is started with this environment take minutes to start.
 
-    Variables that are set already are kept. Call it before `ray.init`, and only if that starts a
-    Ray: it would wait as long for a cluster that does not answer.
+    Variables that are set already are kept. Call it before `ray.init`, and only where that starts a
+    Ray: with a cluster that does not answer it would wait equally long.
     """
     for name, value in _PATIENCE.items():
         environment.setdefault(name, value)
@@ -138,9 +139,9 @@ class NodeJudge:
 
     @ray.method(concurrency_group="collect")
     def collect(self) -> list[tuple[int, Answer]]:
-        """Wait for at least one answer, and return all that are there.
+        """Wait until there are answers, and return them all, each with its program's number.
 
-        Each comes with its program's number. An error of Ray by which programs were lost is raised.
+        An error of Ray by which programs were lost is raised.
         """
         landed: list[tuple[int, Answer]] = []
         while not (landed and self._landed.empty()):
@@ -152,7 +153,7 @@ class NodeJudge:
 
 
 class _Node(Backend):
-    def __init__(self, name: str, handle: Any) -> None:
+    def __init__(self, name: str, handle: ActorHandle) -> None:
         super().__init__()
         self.name = name
         self.handle = handle

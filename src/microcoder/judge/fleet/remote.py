@@ -55,8 +55,8 @@ class Landed(Record):
 
 
 class Load(Record):
-    """A line of `/v1/judge/stream`: the first one, and a sign of life after each ten seconds
-    without another."""
+    """A line of `/v1/judge/stream` with the load: the first line, and one for ten silent
+    seconds."""
 
     workers: int
     queued: int
@@ -64,7 +64,7 @@ class Load(Record):
 
 
 class Failure(Record):
-    """A line of `/v1/judge/stream`: the last one, if programs are left without a verdict: why."""
+    """The last line of `/v1/judge/stream` if programs are left without a verdict; it says why."""
 
     status: int
     """HTTP status that the answer would have had: after 503 and 504 the programs may be sent
@@ -98,7 +98,7 @@ _JOIN_SECONDS = 10.0
 
 @dataclass(eq=False, slots=True)
 class NumberedProblem:
-    """A problem with a number, which no other problem of this client ever gets."""
+    """A problem with a number that no other problem of this client ever gets."""
 
     problem: Problem
     """Only its id and the fields that decide verdicts."""
@@ -162,10 +162,10 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         super()._put(items)
 
     def _withdraw(self, work: Work) -> None:
-        """Do nothing.
+        """Do nothing here.
 
-        Cancelled work is dropped when it is to be sent, and a request that nobody waits for is
-        ended.
+        Cancelled work is dropped before it is sent. A request ends when nobody waits for its
+        answers.
         """
 
     def _end(self) -> None:

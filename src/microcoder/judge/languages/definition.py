@@ -15,7 +15,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
@@ -23,6 +22,9 @@ from microcoder.judge.core.types import Record
 
 CURRENT_VERSION = f"{sys.version_info.major}.{sys.version_info.minor}"
 """Version of the Python that MicroCoder, and so programs, run on."""
+
+_Texts = Mapping[str, str] | tuple[str, ...]
+"""Texts of a runtime: of a command, or by name."""
 
 _SYSTEM_LIBRARIES = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache")
 """Where a Linux system keeps its libraries."""
@@ -108,9 +110,9 @@ class LanguageVersion(Record):
 
 
 class PrecompiledHeaders(Record):
-    """Headers that a compiler takes in precompiled form.
+    """Headers that a compiler can read precompiled.
 
-    It does if a program includes one of them before all else.
+    It does so for a program that includes one of them before all else.
     """
 
     compiler: str
@@ -148,7 +150,7 @@ class Runtime(Record):
 
     @field_validator("run", "environment", "readable")
     @classmethod
-    def _check_texts(cls, value: Any, info: ValidationInfo) -> Any:
+    def _check_texts(cls, value: _Texts, info: ValidationInfo) -> _Texts:
         texts = value.values() if isinstance(value, Mapping) else value
         _check_fields(texts, "run" if info.field_name == "run" else "")
         return value

@@ -63,10 +63,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ProvidedPackages:
-    """The installed packages of a profile.
-
-    What a judge finds at its start holds for its whole life.
-    """
+    """The installed packages of a profile, looked up once, when the judge starts."""
 
     profile: PackageProfile
     folder: str
@@ -182,9 +179,9 @@ def _find_error(output: str) -> str:
 
 
 def _check_installed(folder: Path, profile: PackageProfile) -> None:
-    """Raise EvaluatorFault if programs cannot import what a profile says.
+    """Raise EvaluatorFault if programs cannot import a package of the profile.
 
-    A package's module has another name, or a package needs one that is not pinned.
+    Either its module has another name, or it needs a package that is not pinned.
     """
     for package in profile.packages:
         module = package.modules[0]
@@ -315,7 +312,7 @@ class PackageProfile(Record):
         return f"{self.name} {self.digest}"
 
     def preload_for(self, code: str) -> tuple[str, ...]:
-        """Return the modules to preload for a program, those of packages that its source names."""
+        """Return the modules to preload for a program: those of packages that its source names."""
         modules: dict[str, None] = {}  # a set in order
         for package in self.packages:
             if package.preload and _has_word(package.modules, code):
@@ -325,8 +322,8 @@ class PackageProfile(Record):
     def find_needed(self, code: str, *, is_function: bool) -> Package | None:
         """Return the first package that a program imports, or None.
 
-        A source that is long, or that this Python cannot parse, imports what its lines with
-        `import` or `from` name.
+        Source that is long, or that this Python cannot parse, is searched for lines with `import`
+        or `from`.
 
         Args:
             code: the program's source.
@@ -352,7 +349,7 @@ class PackageProfile(Record):
         return None
 
     def _is_named_in(self, code: str) -> bool:
-        """Whether a word of a package stands anywhere in a source: a fast first look."""
+        """Whether a word of one of the packages occurs in a source: a fast first look."""
         words: list[str] = []
         for package in self.packages:
             words += [*package.modules, *package.prelude]
@@ -391,7 +388,7 @@ def _imports_of(node: ast.AST) -> Iterator[str]:
 
 
 def _has_word(words: Iterable[str], text: str) -> bool:
-    """Whether one of several words stands in a text by itself."""
+    """Whether any of the words occurs in a text as a whole word."""
     # Most words are nowhere in it, and that is told faster without an expression.
     likely = [word for word in words if word in text]
     return any(re.search(rf"\b{re.escape(word)}\b", text) for word in likely)
@@ -516,9 +513,9 @@ def digest_languages() -> dict[str, str]:
 
 
 def name_environment(profile: PackageProfile, problems: Iterable[Problem]) -> dict[str, str]:
-    """Return what verdicts on these problems depend on, by name.
+    """Return the versions and languages that verdicts on these problems depend on, by name.
 
-    That is the versions of Python and packages, and the user's own languages.
+    They are those of Python, of packages, and the user's own languages.
     """
     # A language that no problem uses must not keep old verdicts from being used again.
     used = {language_of(problem).name for problem in problems}

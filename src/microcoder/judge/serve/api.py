@@ -153,7 +153,7 @@ class _ReadRoute(APIRoute):
         model = TypeAdapter(self.body_field.field_info.annotation) if self.body_field else None
 
         class Read(Request):
-            async def json(self) -> Any:
+            async def json(self) -> object:
                 content = await self.body()
                 # Starlette keeps the body otherwise, as long as the request is answered.
                 self._body = b""

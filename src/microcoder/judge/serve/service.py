@@ -143,9 +143,9 @@ class ServiceMetrics(Collector):
 
 
 class Service:
-    """A judge behind a bounded queue; takes programs while the queue has space.
+    """A judge behind a bounded queue, which takes programs while the queue has space.
 
-    Everything here runs in one event loop, the programs do not.
+    All of this runs in one event loop; the programs do not.
     """
 
     def __init__(self, judge: Judge, settings: ServiceSettings) -> None:
@@ -253,7 +253,7 @@ class Service:
     async def _wait_for(
         self, landed: asyncio.Queue[asyncio.Future[Any]], give_up: float
     ) -> asyncio.Future[Any] | None:
-        """Return what landed next; None after BEAT_SECONDS without.
+        """Return the next verdict to land; None if none lands within BEAT_SECONDS.
 
         Raises:
             Refused: `give_up` is over.
@@ -293,9 +293,9 @@ class Service:
                 raise Refused(413, f"{number} {what} in one request; send at most {most}")
 
     def _prepare(self, problems: Sequence[Problem]) -> None:
-        """Prepare problems in the judge before their programs are judged.
+        """Let the judge prepare problems before their programs are judged.
 
-        Messages hold nothing of a test.
+        Messages repeat nothing of a test.
         """
         for index, problem in enumerate(problems):
             try:
@@ -376,5 +376,5 @@ def _note_done(landed: asyncio.Queue[asyncio.Future[Any]], task: asyncio.Future[
 
 
 def shutting_down() -> Refused:
-    """Return the refusal of a request that is not begun, or not done, when the service ends."""
+    """Return the refusal of a request that was not begun or not done when the service ends."""
     return Refused(503, "this service is shutting down; send it to another", retry_after_seconds=1)

@@ -1,11 +1,11 @@
 """Accuracy of one run, pass@k and shares, with intervals.
 
-Accuracy of one run has an interval over problems. The *problems* were drawn independently, not
-their samples: so problems are resampled, each with all its samples (cluster bootstrap,
+The interval of a run's accuracy is over problems, since *problems* were drawn independently and
+their samples were not. So problems are resampled, each with all its samples (cluster bootstrap,
 percentiles, fixed seed). Before and after training are compared problem by problem. The interval
 does not cover the training seed.
 
-Unscored samples (None) are left out; a problem with no scored sample is left out whole and so
+Unscored samples (None) are left out. A problem with no scored sample is left out whole, which
 lowers `num_problems`.
 """
 
@@ -114,7 +114,7 @@ def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
     return by_problem
 
 
-# A run that is followed is drawn anew at each step, and its evaluations do not change.
+# A run that is followed is drawn again at each step, and its evaluations do not change.
 @lru_cache(maxsize=256)
 def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     """Return the mean of values with its interval, by resampling them; None without values."""
@@ -136,7 +136,7 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
 
 
 def _resample(values: tuple[float, ...]) -> tuple[float, float]:
-    """Return the quantiles of the means of resamples, without numpy."""
+    """Return the bounds of a bootstrap interval for a mean, computed without numpy."""
     num = len(values)
     # A fixed seed, as with numpy: an interval must not change from look to look.
     draw = random.Random(0).choices
@@ -166,11 +166,11 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
 def ends_without_spread(
     value: float, num_draws: int, lowest: float, highest: float
 ) -> tuple[float, float]:
-    """Return the ends of a 95 % interval of a mean whose draws all have one value.
+    """Return the ends of a 95 % interval of a mean, for draws that all have the same value.
 
-    Some share of the draws could be otherwise and still, with probability 2.5 %, never be seen.
-    The largest such share is put at each bound. For an accuracy of 0 or 1 this is the exact
-    binomial interval.
+    The interval allows for draws that are otherwise but were not seen: the largest share of them
+    that stays unseen with probability 2.5 % is put at each bound. For an accuracy of 0 or 1 this is
+    the exact binomial interval.
 
     Args:
         value: the value of all draws.

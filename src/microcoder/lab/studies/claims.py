@@ -191,7 +191,7 @@ def _judge_direction(
 def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[str, float]:
     """Return Holm's adjusted p-values in a family of `num_tests`.
 
-    To reject those at most as large as a level bounds the chance of any wrong rejection by it.
+    Rejecting those up to a level bounds the chance of any wrong rejection by that level.
     """
     adjusted = {}
     highest = 0.0
@@ -204,17 +204,14 @@ def adjust_p_values(p_values: Mapping[str, float], *, num_tests: int) -> dict[st
 
 @dataclass(frozen=True, slots=True)
 class ControlResult:
-    """A claim's control, and what it leaves of the claim."""
+    """The result of a claim's control, and how much of the claim it leaves standing."""
 
     control: Control
     effect: Effect | None
     """The effect under the control; None if the records lack what it compares."""
 
     def settle(self, verdict: ClaimFinding, primary: ContrastResult) -> ClaimFinding:
-        """Return what the control leaves of a verdict on its claim.
-
-        That is the verdict itself, undone, or inconclusive.
-        """
+        """Return the claim's verdict after its control: unchanged, undone, or inconclusive."""
         if not verdict.is_conclusive:
             return verdict
         if self.effect is None or self.effect.too_few:
@@ -270,9 +267,9 @@ class ClaimResult:
 
     @property
     def why_open(self) -> str:
-        """What a verdict lacks: `3 starts, at least 8 are needed`.
+        """What a verdict lacks, such as `3 starts, at least 8 are needed`.
 
-        It is empty if nothing is lacking that can be counted.
+        Empty if nothing is lacking that can be counted.
         """
         if self.verdict is not ClaimFinding.INCONCLUSIVE:
             return ""
@@ -295,10 +292,7 @@ class ClaimResult:
 
 @dataclass(frozen=True)
 class JudgedStudy:
-    """A study with the results of its finished work.
-
-    From these and the study's file its page is written.
-    """
+    """A study with the results of its finished work: all that its page is written from."""
 
     study: Study
     scale: str
@@ -330,10 +324,10 @@ def judge_studies(
     code: str | None = None,
     seeds_from: int = 0,
 ) -> list[JudgedStudy]:
-    """Return studies with verdicts that are corrected for other claims.
+    """Return studies with verdicts, corrected for the number of claims.
 
-    Claims of the catalogue are corrected for all of the catalogue, a study's own (X1, X2 ...) for
-    its own. The other arguments are those of `plan_work`.
+    Claims of the catalogue are corrected for all of the catalogue, a study's own claims (X1, X2
+    ...) for that study's. The other arguments are those of `plan_work`.
     """
     judged = []
     catalogued: list[ClaimResult] = []
@@ -365,7 +359,7 @@ _BY_EFFECT = (
 
 
 def _adjust(results: Sequence[ClaimResult], *, num_claims: int) -> dict[str, ContrastResult]:
-    """Return claim id -> corrected result, for the claims that an effect decides.
+    """Return the corrected results of claims that an effect decides, by claim id.
 
     Args:
         results: of the claims.
@@ -513,7 +507,7 @@ def _cannot_appear(primary: ContrastResult, checks: Sequence[ContrastResult]) ->
 def _is_as_claimed(primary: ContrastResult) -> bool:
     """Whether each start has the sign that the claim says.
 
-    What could not be otherwise needs no eight of them.
+    This is asked of values that could not have been otherwise, which do not need eight starts.
     """
     effect = primary.effect
     if effect is None or primary.contrast.direction == "same":
@@ -527,7 +521,7 @@ def _settle(
     checks: Sequence[ContrastResult],
     controls: Sequence[ControlResult],
 ) -> ClaimFinding:
-    """Return what checks and controls leave of a primary contrast's verdict."""
+    """Return the verdict on a primary contrast after its checks and controls."""
     verdict = primary.verdict
     # An effect is seen whatever its dose. That none is seen says something only of a known dose,
     # and the check is what tells the dose.

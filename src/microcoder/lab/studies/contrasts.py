@@ -1,8 +1,8 @@
-"""What finished work says of a contrast: one difference a seed, and the starts that seeds share.
+"""What finished work says of a contrast: one difference a seed, and which seeds share a start.
 
 Runs are compared seed by seed, and a measurement's rows unit by unit. A contrast may be controlled:
-read where another metric is equal in both levels (`at_equal`), or as a share of another metric
-(`per`).
+it is then read where another metric is equal in both levels (`at_equal`), or as a share of another
+metric (`per`).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Histories = Mapping[str, Mapping[int, History]]
 
 @dataclass(frozen=True, slots=True)
 class MeasuredRows:
-    """The rows of one finished measurement, and the model that it began with."""
+    """The rows of a finished measurement, and the model that it started from."""
 
     rows: Sequence[MeasuredValue]
     model: Mapping[str, Any]
@@ -104,13 +104,11 @@ def read_level(histories: Histories, level: str, metric: str) -> dict[int, Metri
 
 
 def name_start(model: Mapping[str, Any]) -> str | None:
-    """Return a name for the start that a model's table draws.
-
-    It is None for a given model, which is no draw.
+    """Return a name for the start that a model's table draws; None for a given model.
 
     A micro model is warm-started by a seed of its own: another seed gives another model. A
-    published checkpoint is the one that a study asks about, and each of its seeds is a draw of its
-    own. Where the records do not say what a run began with, all such runs are taken for one start.
+    published checkpoint is not drawn: a study asks about that one checkpoint. Where the records do
+    not say what runs began with, all of them count as one start.
     """
     if not model:
         return "unknown"
@@ -120,7 +118,7 @@ def name_start(model: Mapping[str, Any]) -> str | None:
 
 
 def count_draws(works: Sequence[Work]) -> str:
-    """Return from how many starts a study's planned runs begin: `8 seeds from 3 starts`."""
+    """Say from how many starts a study's planned runs begin, such as `8 seeds from 3 starts`."""
     models: dict[int, list[Mapping[str, Any]]] = {}
     for work in works:
         model = work.config.model.model_dump(mode="json")
@@ -137,7 +135,8 @@ def count_draws(works: Sequence[Work]) -> str:
 def _group_by_start(
     models: Mapping[int, Sequence[Mapping[str, Any]]],
 ) -> tuple[list[list[int]], Drawn]:
-    """Return the seeds in groups, and what a group is: a start, or a seed of given models."""
+    """Return the seeds in groups, and what a group stands for: a start, or a seed of given
+    models."""
     starts: dict[int, list[str]] = {}
     for seed, of_seed in models.items():
         names = [name_start(model) for model in of_seed]
@@ -283,9 +282,9 @@ def _measure_rows(
 def _share_rows(
     contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
 ) -> dict[str, float]:
-    """Return a seed's differences by unit.
+    """Return a seed's differences by unit; unknown ones are left out.
 
-    Where the contrast says so, they are shares of a metric of its runs; unknown ones are left out.
+    Where the contrast says so, they are shares of a metric of its runs.
     """
     if not contrast.per:
         return pair_rows(contrast, rows)

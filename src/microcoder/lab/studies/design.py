@@ -149,7 +149,7 @@ class Contrast(Config):
 
     @property
     def _has_slope(self) -> bool:
-        """Whether levels and feature are as a slope over the dose needs them."""
+        """Whether the contrast has the levels and the feature that a slope over the dose needs."""
         if self.against or len(self.of) < 2:
             return False
         return self.feature.startswith("at ")
@@ -180,10 +180,10 @@ class Contrast(Config):
 
 
 class Control(Contrast):
-    """A contrast that a claim has to hold under, too.
+    """A contrast that rules out another explanation of a claim's effect.
 
-    It takes another explanation of the claim's effect away. Sign and smallest effect of interest
-    are those of the claim's primary contrast.
+    The claim must hold under it, too. Sign and smallest effect of interest are those of the claim's
+    primary contrast.
     """
 
     says: str = Field(min_length=1)
@@ -239,7 +239,7 @@ class Claim(Config):
 
     @property
     def is_catalogued(self) -> bool:
-        """Whether the claim is one of the catalogue's 34, which are corrected together."""
+        """Whether the claim belongs to the catalogue's 34, which are corrected together."""
         return self.id in INSIGHTS
 
     @property
@@ -286,7 +286,7 @@ class Claim(Config):
                 )
 
     def _faults_of_test(self, primary: Contrast) -> Iterator[str]:
-        """Yield what a claim lacks that is decided by a contrast."""
+        """Yield what is missing in a claim that a contrast decides."""
         # Without it nobody could say before the runs whether they can decide anything.
         if self.spread is None:
             yield f"claim {self.id} needs `spread`: measure it on a pilot, and say where"
@@ -309,7 +309,7 @@ class MeasuredMetric(Config):
 
 
 class Measurement(Config):
-    """A measurement without whole training runs: one unit of work per seed of the study."""
+    """A measurement that needs no whole training runs: one unit of work per seed of the study."""
 
     function: str = Field(min_length=1)
     """`path/to/file.py:function`, from the study's folder, or `module:function`: it takes its
@@ -331,7 +331,7 @@ class Measurement(Config):
 
 
 class FigureChoice(Config):
-    """The one figure of a page: a metric of a few levels over a run."""
+    """The figure that a page shows: a metric of a few levels over a run."""
 
     metric: str
     levels: tuple[str, ...] = Field(min_length=2, max_length=5)

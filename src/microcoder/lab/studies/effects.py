@@ -1,20 +1,20 @@
 """Effects over starts, with an interval whose width is never zero.
 
 Each seed gives one difference: levels are compared seed by seed, since runs of one seed see the
-same problems in the same order. Seeds that start from the same model are no independent draws: what
-a run learns hangs on its start. So the differences of one start are averaged first, and Student's
-interval is taken over the starts, with as many degrees of freedom as there are starts, less one.
+same problems in the same order. Seeds that start from the same model are not independent draws:
+what a run learns depends on its start. So the differences of one start are averaged first.
+Student's interval is then taken over the starts; its degrees of freedom are their number, less one.
 Held-out problems are the same for every run, and are taken as given.
 
-What was drawn at random is not always a start. Every seed counts where all runs begin at one given
-model, such as a published checkpoint: the claim is then about that model. Units count (problems,
-programs) where a measurement says that its rows are a sample of these.
+It is not always starts that are drawn at random. Where all runs begin at one given model, such as a
+published checkpoint, every seed counts: the claim is then about that model. Where a measurement
+says that its rows are a sample of units (problems, programs), the units count.
 
-If nothing varied, equal values are no certainty: of n draws with one value, the largest share that
-could be otherwise is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n), which bounds the
-mean of a quantity with known bounds; that of another has none. Differences of single yes-or-no
-draws that hardly vary get Bonett and Price's interval for paired proportions (2012), which adds one
-pair each way.
+Equal values are no certainty. Of n draws with one value, the largest share that could be otherwise
+is 1 - 0.025^(1/n) (Clopper and Pearson 1934; about 3.7 / n). For a quantity with known bounds this
+bounds the mean; without bounds there is no interval. Differences of single yes-or-no draws that
+hardly vary get Bonett and Price's interval for paired proportions (2012), which adds one pair each
+way.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ Drawn = Literal["starts", "seeds", "units"]
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A mean difference with its 95 % interval.
+    """A mean difference with its 95 % interval; the ends are infinite where they are unknown.
 
-    The ends are infinite where they are unknown, as they are from one start.
+    They are unknown with a single start.
     """
 
     value: float
@@ -88,9 +88,9 @@ class Effect:
 
     @property
     def too_few(self) -> str:
-        """Why this effect decides nothing: `3 starts, at least 8 are needed`.
+        """Why this effect decides nothing, such as `3 starts, at least 8 are needed`.
 
-        It is empty if there are enough draws.
+        Empty if there are enough draws.
         """
         if self.num_draws >= MIN_DRAWS:
             return ""
@@ -214,7 +214,8 @@ def estimate_starts(
 
 
 def _degrees_of_freedom(num_draws: int) -> float:
-    """Return those of Student's interval; infinite where a single draw has no interval."""
+    """Return the degrees of freedom of Student's interval; infinite if one draw gives no
+    interval."""
     return float(num_draws - 1) if num_draws > 1 else math.inf
 
 
@@ -255,7 +256,7 @@ def estimate_units(
 
 
 def _hardly_differ(values: Sequence[float], span: float) -> bool:
-    """Whether values are differences of single yes-or-no draws, few of which differ."""
+    """Whether values are differences of single yes-or-no draws, of which only a few differ."""
     num_different = 0
     for value in values:
         if value not in (-span, 0.0, span):
@@ -267,7 +268,7 @@ def _hardly_differ(values: Sequence[float], span: float) -> bool:
 
 
 def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float]:
-    """Return the ends of Bonett and Price's interval: one more pair in each direction."""
+    """Return the ends of Bonett and Price's interval, which adds a pair in each direction."""
     padded = [value / span for value in values]
     padded += [1.0, -1.0]
     centre = fmean(padded)

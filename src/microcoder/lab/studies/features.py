@@ -28,15 +28,15 @@ from typing import TYPE_CHECKING
 
 from microcoder.data.micro import TIERS
 from microcoder.lab.studies.accuracy import pass_by_problem
-from microcoder.train.metrics import EvaluationMetrics, Shown, StepMetrics, shown_metrics
+from microcoder.train.metrics import EvaluationMetrics, ShownMetric, StepMetrics, shown_metrics
 from microcoder.train.runs import History
 
 if TYPE_CHECKING:
     from microcoder.lab.studies.effects import Array
 
 
-def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
-    """Return chart name -> metric, for a row class's metrics that have one value in a row."""
+def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, ShownMetric]:
+    """Return the metrics of a row class that have one value in a row, by their chart's name."""
     charted = {}
     for metric in shown_metrics(row):
         has_many_values = "{}" in metric.title or bool(metric.label)
@@ -45,7 +45,7 @@ def _charted(row: type[StepMetrics | EvaluationMetrics]) -> dict[str, Shown]:
     return charted
 
 
-def _metrics_of_step() -> dict[str, Shown]:
+def _metrics_of_step() -> dict[str, ShownMetric]:
     metrics = _charted(StepMetrics)
     # It shares a chart with the masked share, and studies compare it by itself.
     for metric in shown_metrics(StepMetrics):
@@ -54,7 +54,7 @@ def _metrics_of_step() -> dict[str, Shown]:
     return metrics
 
 
-def _metrics_of_evaluation() -> dict[str, Shown]:
+def _metrics_of_evaluation() -> dict[str, ShownMetric]:
     metrics = {}
     for chart, metric in _charted(EvaluationMetrics).items():
         # Accuracy is read by problem, see `read_series`.
@@ -114,7 +114,8 @@ class MetricSeries:
 
     @property
     def means_E(self) -> Array:
-        """The metric's mean over the scored problems, at each of E times; NaN where none is."""
+        """The metric's mean over the scored problems, at each of the E times; NaN if no problem
+        is scored."""
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)
@@ -198,11 +199,11 @@ def measure_alike(
     controls: tuple[MetricSeries, MetricSeries],
     feature: str,
 ) -> tuple[float, float]:
-    """Return a metric of two runs where a second metric, the control, is equal in both.
+    """Return a metric of two runs at points where a second metric, the control, is equal in both.
 
-    The run whose control is lower at the feature's time is read there. The other one is read
-    earlier, over a span of the same length at which its control was as low. If need be it is read
-    between two such spans.
+    The run with the lower control is read at the feature's time. The other run is read earlier:
+    over a span of the same length in which its control was as low, if need be between two such
+    spans.
 
     Args:
         series: the metric of both runs.

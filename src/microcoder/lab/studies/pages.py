@@ -166,7 +166,7 @@ def _write_lines(path: Path, lines: Sequence[str]) -> None:
 
 
 def _typed(study: Study) -> str:
-    """Return a study as `microcoder study` takes it.
+    """Return a study as the user types it after `microcoder study`.
 
     That is its name in the folder of studies, and its path elsewhere.
     """
@@ -176,10 +176,10 @@ def _typed(study: Study) -> str:
 
 
 def _link(path: Path, folder: Path, text: str = "") -> str:
-    """Return a link from a page in a folder to a file.
+    """Return a link to a file from a page in a folder, or the text alone.
 
-    It is the text alone where the file came with the package, or where either is outside the
-    current folder: the way there would name folders of this machine.
+    There is no link to a file of the package, or if either is outside the current folder: the path
+    would name folders of this machine.
     """
     if path.parent == folder:
         return f"[{text or path.name}]({path.name})"
@@ -191,7 +191,7 @@ def _link(path: Path, folder: Path, text: str = "") -> str:
 
 
 def _records_option(folder: Path, records: Path) -> str:
-    """Return the option that says where records are written, unless that is beside the pages."""
+    """Return the option that says where records are written; empty if that is next to the pages."""
     if records.parent == folder:
         return ""
     return f" --records {records.parent.as_posix()}"
@@ -293,7 +293,7 @@ def _numbers(result: ContrastResult | None, study: Study) -> tuple[str, str, str
 def _remarks(result: ClaimResult, study: Study) -> list[str]:
     """Return sentences on what a verdict depends on besides its effect.
 
-    They name corrections, controls, what was not recorded, and the claim's own notes.
+    They are about corrections, controls, what was not recorded, and the claim's own notes.
     """
     claim = result.claim
     remarks = [reason for reason in (claim.undecidable, claim.unasked) if reason]
@@ -337,7 +337,7 @@ def _compare_with_paper(primary: ContrastResult, study: Study) -> str:
 
 
 def _describe_control(control: ControlResult, result: ClaimResult, study: Study) -> str:
-    """Return a sentence: the effect under a control, and what that leaves of the claim."""
+    """Return a sentence on the effect under a control, and on what remains of the claim."""
     condition = capital(control.control.says)
     if control.effect is None or result.primary is None:
         return f"{condition}: not on record."

@@ -124,7 +124,7 @@ def _commands(history: History) -> list[str]:
 
 
 def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
-    """Return the largest figures of the page, with what they are."""
+    """Return the figures at the top of the page, each with its name."""
     step = history.after.step if history.after else 0
     samples = _count(_samples_per_problem(history), "sample")
     asked = f"{row.num_problems} problems, {samples} each"
@@ -161,7 +161,7 @@ def _headline(history: History, row: BeforeAfter) -> dict[str, Any]:
 
 
 def _story(history: History) -> list[Link]:
-    """Return sentences on what happened in training, each with the view that shows it."""
+    """Return sentences on what happened in training, each with the view to look at."""
     on_rollouts = []
     reward = _describe_reward(history)
     if reward:
@@ -306,7 +306,7 @@ def _arms(history: History, others: Sequence[History]) -> Iterator[dict[str, Any
 
 
 def _arm_row(history: History, arm: History, label: str) -> list[Cell]:
-    """Return one run's row of the table of arms; the difference is to `history`."""
+    """Return a run's row of the table that compares arms, with its difference from `history`."""
     end = arm.after
     difference = None
     if history.after and end and arm is not history:
@@ -374,7 +374,7 @@ def check_alike(history: History, other: History) -> None:
 
 
 def _before_after(history: History, headline: BeforeAfter) -> Iterator[dict[str, Any]]:
-    """Yield the table of what changed between the first and the last held-out evaluation."""
+    """Yield the table of changes between the first and the last held-out evaluation."""
     if not (headline.before or headline.after):
         return
     rows: list[list[Cell]] = []
@@ -447,7 +447,7 @@ def _count_outcome(outcome: Outcome, evaluation: EvaluationMetrics) -> str:
 
 
 def _notices(history: History) -> Iterator[str]:
-    """Yield what a reader of the report has to know before its figures."""
+    """Yield what a reader must know before the report's figures."""
     # Unscored samples are counted, and averaged in nowhere.
     in_training = sum(step.outcomes.get(str(Outcome.SANDBOX_FAULT), 0) for step in history.steps)
     before = history.before.num_unscored if history.before else 0
@@ -534,7 +534,7 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
 
 
 def _count(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural where it is not one."""
+    """Return a number with its noun, in the plural unless it is 1."""
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 

@@ -37,7 +37,7 @@ def format_amount(value: float, unit: Unit) -> str:
 
 
 def format_effect(result: ContrastResult, study: Study) -> str:
-    """Return an effect as text, with its interval and unit; `-` without one."""
+    """Return an effect as text, with its interval and unit; `-` if there is none."""
     effect = result.effect
     if effect is None:
         return "-"

@@ -23,7 +23,7 @@ import math
 import re
 import tarfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import cache
@@ -90,7 +90,7 @@ class MeasuredValue:
 class Work:
     """One unit of a study's work: a training run or a measurement, with one seed.
 
-    It is the argument of a measuring function.
+    Measuring functions get it as their argument.
     """
 
     study: str
@@ -131,14 +131,20 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
     """Run one measurement, write its rows and its summary, and return the summary.
 
     Raises:
-        DataError: for invalid rows, and for none.
+        DataError: a row is invalid, or there is no row.
     """
     function = load_extension(
         "measurement", measurement.function, builtins={}, options=measurement.settings
     )
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
-    rows = [_check_row(row, measurement) for row in function(work)]
+    measured = function(work)
+    if not isinstance(measured, Iterable):
+        raise DataError(
+            f"measurement {measurement.function} returned a {type(measured).__name__}; "
+            "let it yield rows"
+        )
+    rows = [_check_row(row, measurement) for row in measured]
     if not rows:
         raise DataError(f"measurement {measurement.function} yielded no row")
     write_rows(work.folder / "rows.jsonl", map(asdict, rows))
@@ -202,10 +208,9 @@ def fill_seed(keys: str, seed: int) -> str:
 
 
 def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> TrainConfig:
-    """Return a replication's config with a warm start of its own.
+    """Return a replication's config, with the seed of its warm start moved too.
 
-    The warm start of a replication has to move with the seed: that of the replicated study would
-    be the same draw again.
+    With the warm start of the replicated study it would draw the same start again.
 
     Args:
         config: with the replication's seed.
@@ -226,9 +231,9 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
 def _resolver(
     study: Study, scale: str, seeds_from: int
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
-    """Return a function that makes a config of a level's or a measurement's keys and a seed.
+    """Return a function that makes a config from a seed and the keys of a level or a measurement.
 
-    `"{seed}"` is filled in wherever it stands: in what the study, the scale and the level set.
+    `"{seed}"` is filled in everywhere: in keys of the study, the scale and the level.
     """
     chosen = study.at_scale(scale)
 
@@ -253,7 +258,7 @@ def _identify(
 ) -> tuple[str, str]:
     """Return a measurement's function by its absolute path, and a digest of what decides its rows.
 
-    A function of an installed module is named as it is, and its code is not in the digest.
+    A function of an installed module keeps its name, and its code is not in the digest.
     """
     path, _, function = measurement.function.rpartition(":")
     code = path
@@ -356,7 +361,7 @@ def write_catalogue(works: Sequence[Work]) -> None:
 
 
 def _group_labels(names: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return a catalogue, folder -> its labels, given label -> folder."""
+    """Return a catalogue by folder (folder -> its labels), given one by label."""
     by_name: dict[str, list[str]] = {}
     for label, name in names.items():
         by_name.setdefault(name, []).append(label)

@@ -29,7 +29,7 @@ def default_jobs() -> int:
 
 
 def missing_work(works: Sequence[Work], *, failed: Collection[Path] = ()) -> list[Work]:
-    """Return the distinct work that can be done now.
+    """Return the work that can be done now, each piece once.
 
     A measurement waits for the runs that it reads.
 
@@ -112,7 +112,7 @@ def do_work(
 
 
 def _begin(logs: Path, jobs: int) -> None:
-    """Set up a process of the pool, before it loads anything."""
+    """Prepare a process of the pool before it loads anything."""
     if jobs > 1:
         # Each process has a core: more threads would only wait for each other.
         os.environ.setdefault("OMP_NUM_THREADS", "1")

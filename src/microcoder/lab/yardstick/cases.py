@@ -1,7 +1,7 @@
 """Cases for a judge: a program, the tests of its problem, and the right verdict.
 
-Fresh cases are generated from a seed: known tactics with new numbers and names, to which no judge
-can be tuned.
+Fresh cases are generated from a seed: they are known tactics with new numbers and names, so that no
+judge can be tuned to them.
 """
 
 import hashlib
@@ -60,7 +60,7 @@ class Case:
     fn_name: str | None = None
     time_limit_seconds: float = 4.0
     needs: tuple[str, ...] = ()
-    """Abilities that the case needs beyond stdin and stdout: see `inside/judges.py`."""
+    """Abilities that the case needs beyond stdin and stdout: see `contained/judges.py`."""
     problem: dict[str, Any] = field(default_factory=dict)
     """Further fields of our own `Problem`, for the judges that can read them: a checker, a
     language."""
@@ -93,7 +93,7 @@ def load_suite(suite: Suite) -> tuple[Case, ...]:
 def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[Case]:
     """Return at most `most` cases in their order; None: all.
 
-    They are drawn in proportion from those to accept and from those to refuse.
+    Cases to accept and cases to refuse are drawn in proportion.
     """
     if most is None or len(cases) <= most:
         return list(cases)
@@ -173,7 +173,7 @@ def _fill_template(
 
 
 def _make_pair(source: random.Random) -> Case:
-    """Return a program that prints an output which is, or is not, the expected one."""
+    """Return a program whose output is, or is not, the expected one."""
     number = source.randint(10_000, 999_999)
     real = source.randint(1, 999) + source.randint(1, 999_999) / 1e6
     pairs = (

@@ -1,4 +1,4 @@
-"""The process of a judge under test, and cases that are put to it one after the other."""
+"""The process of a judge under test, which is asked one case after the other."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from microcoder.lab.yardstick.named_judges import TestedJudge
 _QUICK_SECONDS = 10.0
 """Time of an answer above which a case is not asked again."""
 
-_WORKER = Path(__file__).parent / "inside" / "worker.py"
+_WORKER = Path(__file__).parent / "contained" / "worker.py"
 """The script that runs in the judge's process."""
 
 _START_SECONDS = 180.0
@@ -121,8 +121,8 @@ def _put_once(lane: Lane, case: Case) -> CaseResult:
 def _find_miss(case: Case, answer: CaseResult) -> str:
     """Return what is wrong with an answer; empty if nothing is.
 
-    Any way of not accepting counts as a refusal, also that the judge's process ended, unless the
-    case is about that.
+    Any answer but an acceptance counts as a refusal, even that the judge's process ended. Only
+    cases about crashes tell these apart.
     """
     is_ending_wrong = case.expect or case.suite in ("isolation", "timeouts")
     if is_ending_wrong and answer.error == "killed":
@@ -141,7 +141,7 @@ def _find_miss(case: Case, answer: CaseResult) -> str:
 def _find_damage(lane: Lane, answer: CaseResult) -> str:
     """Return the damage that a case's program did; empty if none.
 
-    That are things left behind, or a judge that now errs.
+    Damage is something left behind, or a judge that now fails.
     """
     if answer.left:
         return f"left behind: {', '.join(answer.left[:3])}"
@@ -298,7 +298,7 @@ class Lane:
     def _parse(self, line: bytes, case_id: str | None) -> dict[str, Any] | None:
         """Return a line as a message; None for other lines, since programs may write too.
 
-        A message is known by its token, which programs do not have.
+        A message has a token that programs do not know.
         """
         try:
             message = json.loads(line)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, suggest
-from microcoder.lab.yardstick.inside import judges
+from microcoder.lab.yardstick.contained import judges
 
 _ABILITIES = ("function", "packages")
 """Abilities of a judge whose module lists none for it."""
@@ -22,7 +22,7 @@ class TestedJudge:
 
     label: str
     name: str
-    """A function of `inside/judges.py`, or `file.py:function` of an adapter."""
+    """A function of `contained/judges.py`, or `file.py:function` of an adapter."""
     path: str
     python: str
     """Path of the Python interpreter that has the judge's packages."""
@@ -70,7 +70,7 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
 
 
 def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
-    """Return the names of a file of adapters, which has the function."""
+    """Return the names that a file of adapters defines; ConfigError without this function."""
     # Adapters import what they share with ours by the name that it has where they are asked.
     sys.modules[judges.MODULE] = judges
     try:
@@ -87,7 +87,7 @@ def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
 
 
 def _check_judge(text: str, name: str, where: str) -> None:
-    """Raise ConfigError unless a judge of ours has that name, and takes what follows its `=`."""
+    """Raise ConfigError unless there is such a judge of ours, and it takes what follows its `=`."""
     if name not in judges.JUDGES:
         hint = f"{suggest(name, judges.JUDGES)} use one of {', '.join(judges.JUDGES)}, or "
         hint += "FILE.py:FUNCTION"

@@ -118,7 +118,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
 
 
 def _list_misses(audit: Audit) -> str:
-    """Return a judge's misses, a line a column; empty if it has none."""
+    """Return a table of a judge's misses, as lines; empty if it has none."""
     lines = []
     for column, title in _COLUMNS.items():
         # A fresh case is in its suite's column, too.

@@ -109,7 +109,7 @@ def build_advantage(name: str, options: Mapping[str, Any]) -> Advantage:
     extension = load_advantage(name, options)
     # Only a function of the user's own may return something else than it should.
     if extension.source is None:
-        return extension
+        return partial(extension.function, **extension.options)
     return partial(_ask_own, extension)
 
 

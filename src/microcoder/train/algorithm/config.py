@@ -41,10 +41,7 @@ class Loss(Config):
 
     @property
     def rests_on_ratios(self) -> bool:
-        """Whether the loss relies on ratios other than 1.
-
-        Only a step's second and later updates have them.
-        """
+        """Whether the loss relies on ratios other than 1; only a step's later updates have them."""
         return True
 
 
@@ -59,7 +56,7 @@ class ClippedLoss(Loss):
     def rests_on_ratios(self) -> bool:
         """Whether the clip is asymmetric.
 
-        A symmetric one is a usual safeguard, even where it never acts.
+        A symmetric clip is a common safeguard; it need not act for the recipe to make sense.
         """
         return self.clip_low != self.clip_high
 
@@ -165,7 +162,7 @@ class AlgorithmConfig(Config):
     def mechanisms(self) -> tuple[str, ...]:
         """Mechanisms that should have an effect in a run: `clip`, `mask`, `penalty`.
 
-        The clip is a high one, or another use of ratios.
+        `clip` is among them where the loss relies on ratios.
         """
         names = []
         if self.loss.rests_on_ratios:
@@ -178,7 +175,7 @@ class AlgorithmConfig(Config):
 
     @model_validator(mode="before")
     @classmethod
-    def _dr_grpo_is_whole(cls, values: Any) -> Any:
+    def _dr_grpo_is_whole(cls, values: object) -> object:
         """Let either key, `loss` or `advantage`, select both halves of Dr. GRPO.
 
         A user-defined loss is refused.

@@ -189,9 +189,8 @@ class StopProperly(TruncationRule):
     program."""
 
     def penalise(self, rollout: Rollout, reward: float, *, max_response_tokens: int) -> float:
-        """Return (factor - 1) max(reward, 0) - penalty of a truncated response; 0 of others.
-
-        It is added to the reward.
+        """Return what is added to the reward: (factor - 1) max(reward, 0) - penalty if truncated,
+        else 0.
         """
         if not rollout.is_truncated:
             return 0.0
@@ -207,10 +206,8 @@ Masking = Annotated[
 
 
 def repeats(token_ids: Sequence[int], *, window_tokens: int) -> bool:
-    """Return whether a response repeats itself at its end (paper).
-
-    Its last m tokens equal the m before them.
-    """
+    """Return whether a response ends in a repetition (paper): its last m tokens equal those
+    before."""
     # Too short to hold anything twice.
     if len(token_ids) < 2 * window_tokens:
         return False

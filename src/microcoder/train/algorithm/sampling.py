@@ -97,9 +97,9 @@ class LengthStage(Config):
 
 
 def find_limit(first: int, stages: Sequence[LengthStage], *, step: int) -> int:
-    """Return the length limit of a step: that of the last stage that has begun.
+    """Return the length limit of a step: that of the latest stage that has begun.
 
-    Before any has, it is `first`.
+    Before any stage has begun, it is `first`.
     """
     # The stages ascend.
     for stage in reversed(stages):

@@ -172,7 +172,7 @@ def score_heldout(
 def score_apart(
     rollout: Rollout, program: Program, verdict: Verdict, tier: str | None, index: int
 ) -> ScoredRollout:
-    """Return a sample with its reward, but no advantage: nothing is learnt from it."""
+    """Return a sample with its reward and no advantage: nothing is learnt from it."""
     return ScoredRollout(
         rollout=rollout,
         program=program,
@@ -276,7 +276,7 @@ def decide_group(judged_G: Sequence[JudgedRollout], *, rules: Rules) -> list[Sco
 def note_mismatch(
     scored_P_G: Sequence[Sequence[ScoredRollout]], rows: Sequence[SamplerMismatch]
 ) -> list[list[ScoredRollout]]:
-    """Return the rollouts with their observed ratios; one whose weight is 0 is masked."""
+    """Return the rollouts with their observed ratios; a rollout of weight 0 counts as masked."""
     # They are in the order of the rollouts.
     remaining = iter(rows)
     noted_P_G = []
@@ -286,7 +286,7 @@ def note_mismatch(
 
 
 def _note(sample: ScoredRollout, mismatch: SamplerMismatch) -> ScoredRollout:
-    """Return a rollout with its observed ratio, and what that removes of its advantage."""
+    """Return a rollout with its observed ratio, and with the advantage that its weight removes."""
     # A weight above 1 removes nothing.
     removed = sample.advantage * max(0.0, 1 - mismatch.weight)
     lost = sample.lost

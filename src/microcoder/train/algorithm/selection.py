@@ -134,7 +134,7 @@ FILTERS: Mapping[GroupFiltering, Callable[[Sequence[ScoredRollout]], bool]] = {
 def order_spares(
     problem_ids: Sequence[str], *, asked: Collection[str], seed: int, step: int
 ) -> list[str]:
-    """Return the problems that may replace others, in order: those that the step has not sampled.
+    """Return the problems that may replace others, in order: all that the step has not sampled.
 
     A pure function of its arguments, so that a resumed run samples the same.
     """

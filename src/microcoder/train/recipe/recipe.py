@@ -71,9 +71,9 @@ class MicroModel(Config):
 
 
 class LoraAdapter(Config):
-    """Low-rank adapters, trained instead of all weights; by PEFT's names.
+    """Low-rank adapters that are trained in place of the weights; keys have PEFT's names.
 
-    All linear layers have one but the output layer.
+    All linear layers but the output layer have an adapter.
     """
 
     rank: int = Field(default=16, ge=1)
@@ -392,7 +392,7 @@ class TrainConfig(Config):
         )
 
     def _find_foreign_keys(self) -> Iterator[str]:
-        """Yield the keys of the other engine, which this one would ignore."""
+        """Yield the keys that belong to the other engine, and would be ignored."""
         if self.engine == "verl":
             if self.rollout.vllm != VllmConfig():
                 yield (

@@ -1,8 +1,8 @@
 """TRL's options that a recipe may not name in [trl].
 
-They are those that the recipe has keys for, and those that our own sampling, batches, checkpoints
-or metrics replace. The last few would make the sampled distribution another than the one that
-ratios are taken under.
+Some have keys of their own in a recipe; others are replaced by our own sampling, batches,
+checkpoints or metrics. The last few would change the distribution that is sampled from, and ratios
+would be taken under another.
 """
 
 _LOSS = (

@@ -195,14 +195,14 @@ def _fit_line(values: Sequence[float | None], *, window_steps: int) -> _Line | N
 
 
 def _has_acted(mechanism: str, steps: Sequence[StepMetrics]) -> bool:
-    """Return whether a mechanism had an effect in one of some steps."""
+    """Return whether a mechanism had an effect in any of some steps."""
     return any(_acts(mechanism, step) for step in steps)
 
 
 def _acts(mechanism: str, step: StepMetrics) -> bool:
     """Return whether a mechanism had an effect in a step.
 
-    True for a clip of which the engine reports nothing.
+    A clip that the engine does not report counts as acting.
     """
     if mechanism == "clip":
         shares = step.optimizer
@@ -212,7 +212,7 @@ def _acts(mechanism: str, step: StepMetrics) -> bool:
 
 
 def _find_signal_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
-    """Yield the warnings about responses and rewards, from which a model learns."""
+    """Yield the warnings about what a model learns from: responses and rewards."""
     if metrics.truncated_share >= TRUNCATED_SHARE:
         yield Alarm(
             "everything_truncated",
@@ -269,7 +269,7 @@ def _find_machine_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
 
 
 def _find_unscored_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
-    """Yield the warnings about rollouts without a reward, by who gave none."""
+    """Yield the warnings about rollouts without a reward, and what left them without."""
     # Rows of earlier versions do not say by whom.
     unscored = metrics.unscored_by or {SANDBOX: metrics.unscored_share}
     if unscored.get(SANDBOX, 0.0) > UNSCORED_SHARE:

@@ -11,14 +11,17 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
 from microcoder.train.run.model_files import check_files
-from microcoder.train.run.progress import SamplingProgress
+from microcoder.train.run.progress import SamplingProgress, UpdateProgress
 from microcoder.train.runs import RunDirectory, steps_in
+
+if TYPE_CHECKING:
+    from microcoder.train.run.probe import Probe
 
 
 class Observer:
@@ -42,11 +45,14 @@ class Observer:
     def evaluation(self, metrics: EvaluationMetrics) -> None:
         """Called when an evaluation on held-out problems is done."""
 
-    def probe(self, probe: Any) -> None:
-        """Called when a probe of the untrained model (`probe.Probe`) has chosen a temperature."""
+    def probe(self, probe: "Probe") -> None:
+        """Called when a probe of the untrained model has chosen a temperature."""
 
     def sampling(self, progress: SamplingProgress) -> None:
         """Called now and then while a batch of responses is sampled."""
+
+    def updating(self, progress: UpdateProgress) -> None:
+        """Called now and then while the weights are updated."""
 
     def note(self, text: str) -> None:
         """Called with a message for the user."""
@@ -201,7 +207,7 @@ def check_model_folder(path: Path) -> None:
 
 
 def _has_any(folder: Path, patterns: Iterable[str]) -> bool:
-    """Return whether a folder has a file of one of some patterns."""
+    """Return whether a folder has a file that matches any of some patterns."""
     return any(any(folder.glob(pattern)) for pattern in patterns)
 
 
@@ -228,7 +234,7 @@ def publish_checkpoint(
 def read_clock(run: RunDirectory, step: int) -> dict[str, float]:
     """Return the run's `wall_seconds` and `cpu_seconds` at a checkpoint.
 
-    Of a verl run there is only the wall time, the sum of its steps'.
+    A verl run has only the wall time, which is the sum of its steps'.
     """
     path = run.checkpoint(step) / STATE_FILE
     if path.exists():

@@ -1,8 +1,7 @@
 """The context of a model: how many tokens prompt and response may have together.
 
-It is read from the model's files.
-
-A position beyond the context was never trained: answers become noise there, and vLLM refuses them.
+It is read from the model's files. Positions beyond the context were never trained: answers become
+noise there, and vLLM refuses them.
 """
 
 from collections.abc import Mapping
@@ -71,7 +70,7 @@ def read_context(config: Mapping[str, Any]) -> Context | None:
 
 
 def _extend(tokens: int, key: str, values: Mapping[str, Any]) -> Context:
-    """Return a context with what rope scaling adds to it."""
+    """Return a context with the positions that rope scaling adds."""
     scaling = values.get("rope_scaling") or values.get("rope_parameters")
     if not isinstance(scaling, Mapping):
         return Context(tokens, f"{key} of config.json")

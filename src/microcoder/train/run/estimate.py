@@ -124,7 +124,7 @@ def read_file(model: str, name: str, *, revision: str | None = None) -> dict[str
     return {} if path is None else read_object(path)
 
 
-def count_model(model: MicroModel | HuggingFaceModel) -> int | None:
+def count_model_parameters(model: MicroModel | HuggingFaceModel) -> int | None:
     """Return how many parameters a recipe's model has; None if its shape is not known here."""
     return count_parameters(find_architecture(model) or {})
 
@@ -502,7 +502,7 @@ def describe_run(config: TrainConfig) -> list[str]:
     batch = config.batch
     rollouts = config.num_steps * batch.train_batch_size * config.rollout.num_samples
     updates = config.num_steps * (batch.train_batch_size // batch.ppo_mini_batch_size)
-    parameters = count_model(config.model)
+    parameters = count_model_parameters(config.model)
     if parameters is None:
         size = "size unknown (no config.json, no known name)"
     else:
@@ -522,7 +522,7 @@ def describe_disk(config: TrainConfig, root: Path) -> str:
     # The run's own folder may not be there yet.
     nearest = next(path for path in (root.absolute(), *root.absolute().parents) if path.is_dir())
     weight_bytes = WEIGHT_BYTES[config.weights.dtype]
-    parameters = count_model(config.model)
+    parameters = count_model_parameters(config.model)
     # That of an adapter is small, and not counted.
     size = "a size that is not known here"
     if parameters and not config.weights.lora:

@@ -57,7 +57,9 @@ def connect(config: EvaluatorConfig) -> Iterator[tuple[BaseJudge, Mapping[str, A
     from microcoder.judge.fleet.http import JudgeClient, TokenRefused
 
     def check(url: str, about: Mapping[str, Any]) -> None:
-        """Raise ConfigError for a service of other rules; called again after one restarted."""
+        """Raise ConfigError for a service with other rules; called again when a service has
+        restarted.
+        """
         _check_service(config, url, about)
 
     # A service may be restarted with other rules during a run.

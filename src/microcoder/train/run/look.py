@@ -1,8 +1,8 @@
 """A look before a run: can this model learn from these problems at all?
 
-Some training problems are sampled as often as a step samples them, by the untrained model, and
-judged. A problem whose samples are all right or all wrong gives no gradient; a run of which all are
-so trains for nothing.
+Some training problems are sampled by the untrained model, as often as a step samples them, and
+judged. A problem whose samples are all right or all wrong gives no gradient; a run with only such
+problems learns nothing.
 """
 
 import random
@@ -86,7 +86,7 @@ def summarise_look(scored_P_G: Sequence[Sequence[ScoredRollout]]) -> Look:
 
 
 def describe_look(look: Look, *, max_response_tokens: int) -> list[str]:
-    """Return what was seen and what it means for a run, a line each."""
+    """Return lines on what the model did and what that means for a run."""
     lines = [
         f"look: {look.num_problems} problems, {look.num_responses} responses by the untrained "
         f"model: {look.num_right} right, {look.num_truncated} cut off at {max_response_tokens} "

@@ -1,7 +1,8 @@
-"""The manifest of a run: all that reproduces it, and that a resumed run must share with it.
+"""The manifest of a run: all that reproduces it, and that a resumed run must have in common with
+it.
 
-Also checks that a recipe's model, files and own functions exist; the checks download nothing, and
-read no test of a benchmark: a release has gigabytes of them.
+Also checks that a recipe's model, files and own functions exist. The checks download nothing, and
+read no tests of a benchmark: a release has gigabytes of them.
 """
 
 import hashlib
@@ -67,7 +68,7 @@ def find_missing(config: TrainConfig) -> list[str]:
 
 
 def _explain_path(path: str, format_name: str) -> str:
-    """Say why a path is no data set that can be read by its format, and what to type."""
+    """Say why a path is no data set of that format, and what to type."""
     if Path(path).expanduser().is_file():
         return (
             f"problems.id {path} is a file, and only a folder's rows are read by --format; type: "
@@ -173,14 +174,14 @@ def digest_config(config: TrainConfig, extensions: Sequence[Mapping[str, Any]] =
 
 
 def _name(extension: Mapping[str, Any]) -> str:
-    """Return what an extension's record is of, such as "reward rewards.py:speed"."""
+    """Return the name of a recorded extension, such as "reward rewards.py:speed"."""
     return f"{extension['noun']} {extension['reference']}"
 
 
 def digest_keys(
     config: Config, *, neutral: Collection[str], more: Mapping[str, Any] | None = None
 ) -> str:
-    """Return a digest of a config's keys but the `neutral` ones, and of the values in `more`."""
+    """Return a digest of the config without its `neutral` keys, and of the values in `more`."""
     # Every key, also those at their defaults: a default may change with a version.
     values = flatten(config.model_dump(mode="json"))
     digested = {key: value for key, value in values.items() if key not in neutral}
@@ -195,7 +196,7 @@ def changed_keys(
     *,
     neutral: Collection[str] = (*NEUTRAL_KEYS, *ROUNDING_KEYS),
 ) -> list[str]:
-    """Return the differences to a recorded config as "key: old -> new", but of `neutral` keys."""
+    """Return differences from a recorded config as "key: old -> new", without `neutral` keys."""
     old = flatten(recorded)
     new = flatten(config.model_dump(mode="json"))
     changes = []
@@ -253,7 +254,7 @@ def read_git(folder: Path) -> dict[str, Any] | None:
 
 
 def _git(folder: Path, *arguments: str) -> str | None:
-    """Return what a command of git prints; None if it fails, as without git."""
+    """Return the output of a git command; None if it fails, for example because git is missing."""
     try:
         done = subprocess.run(
             ["git", "-C", str(folder), *arguments], capture_output=True, text=True, timeout=10

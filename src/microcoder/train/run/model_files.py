@@ -69,7 +69,7 @@ def check_files(folder: Path) -> None:
 
 
 def _find_faults(folder: Path) -> Iterator[str]:
-    """Yield what is wrong with a folder's files, what would hide the rest first."""
+    """Yield the faults of a folder's files; a fault that would hide others comes first."""
     for file in sorted(folder.iterdir()):
         # The Hub's cache is made of links; copied without their targets they hang.
         if file.is_symlink() and not file.exists():
@@ -154,7 +154,7 @@ def list_causal_types() -> frozenset[str] | None:
 
 
 def _find_weight_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what is wrong with the files of weights; after the first damaged one, no more."""
+    """Yield the faults of the files of weights, up to the first damaged file."""
     if not any((folder / name).exists() for name in _WEIGHT_FILES):
         yield f"none of its weights is called {', '.join(_WEIGHT_FILES)}; {_ADVICE}"
     # Of a model in several files the index says which.
@@ -179,7 +179,7 @@ def _find_weight_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str
 
 
 def _find_missing_shards(folder: Path, index: str) -> Iterator[str]:
-    """Yield an index's files of weights that are not there."""
+    """Yield the files of weights that an index lists and the folder lacks."""
     shards = read_object(folder / index).get("weight_map")
     if not isinstance(shards, dict) or not shards:
         if (folder / index).exists():
@@ -212,7 +212,7 @@ def _find_index_faults(
 def _find_shape_faults(
     config: Mapping[str, Any], shapes: Mapping[str, Sequence[int]]
 ) -> Iterator[str]:
-    """Yield where the weights are those of another model than config.json describes."""
+    """Yield where the weights do not have the shapes that config.json describes."""
     if not shapes or config.get("quantization_config"):
         # Packed weights have shapes of their own.
         return
@@ -250,7 +250,7 @@ def _find_shape_faults(
 def _text_config(config: Mapping[str, Any]) -> Mapping[str, Any]:
     """Return the part of config.json that describes the language model.
 
-    It is all of it, but for models of several parts.
+    For most models that is all of it; models of several parts have one part for language.
     """
     text = config.get("text_config")
     return text if isinstance(text, Mapping) else config
@@ -270,7 +270,7 @@ def _find_pickle_fault(file: Path) -> str | None:
 
 
 def _is_pointer(file: Path) -> bool:
-    """Return whether a file is what Git LFS leaves of one that was not fetched."""
+    """Return whether a file is only a pointer: Git LFS did not fetch the file itself."""
     with file.open("rb") as opened:
         return opened.read(len(_LFS_POINTER)) == _LFS_POINTER
 
@@ -307,7 +307,7 @@ def _find_file_fault(file: Path) -> str | None:
 def _read_header(file: Path) -> tuple[int, dict[str, Any]]:
     """Return the length of a safetensors file's header, and what it says of each tensor.
 
-    ValueError if it is none.
+    ValueError if the file has no such header.
     """
     with file.open("rb") as opened:
         prefix = opened.read(8)

@@ -1,9 +1,8 @@
 """What would stop a run at its start or later, found without weights.
 
-For the dry run, `init` and `train` alike.
-
-Files are read, no model is loaded and nothing is downloaded. What only weights or the Hub can tell
-is found as the run starts: missing or broken weights, and prompts of a data set that is not here.
+The dry run, `init` and `train` all use it. Files are read, no model is loaded and nothing is
+downloaded. Some faults are found only as the run starts: missing or broken weights, and prompts of
+a data set that is not on this machine.
 """
 
 import json
@@ -11,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from microcoder.data.benchmarks import LiveCodeBench, is_livecodebench
 from microcoder.data.release.problems import read_problems
@@ -45,6 +44,9 @@ from microcoder.train.run.model_files import find_position_fault
 from microcoder.train.run.tasks import Tasks, check_problems, generate_splits, read_splits
 from microcoder.train.run.trl_options import find_missing_loggers, find_option_faults
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
+
 _BYTES_PER_TOKEN = 2
 """Fewer than those of any text that is likely here.
 
@@ -71,7 +73,7 @@ def find_faults(config: TrainConfig) -> list[str]:
 
 
 def check_settings(config: TrainConfig) -> None:
-    """Raise ConfigError, in the dry run's words, for settings that name what is not there."""
+    """Raise ConfigError for settings that name something missing, in the words of the dry run."""
     # The same words as in the dry run, so that one page explains both.
     faults = list(_find_setting_faults(config))
     if faults:
@@ -79,7 +81,7 @@ def check_settings(config: TrainConfig) -> None:
 
 
 def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
-    """Yield what keeps a run from going well whose files are all there."""
+    """Yield what would keep a run from going well although all its files are there."""
     yield from _find_setting_faults(config)
     if isinstance(config.model, HuggingFaceModel):
         # Only what is here: a model of the Hub may not have been fetched.
@@ -106,9 +108,9 @@ def _find_plan_faults(config: TrainConfig) -> Iterator[str]:
 
 
 def _find_setting_faults(config: TrainConfig) -> Iterator[str]:
-    """Yield settings that name what is not there.
+    """Yield settings that name something missing.
 
-    These are packages of programs, kinds of attention, and options of TRL.
+    They are packages of programs, kinds of attention, and options of TRL.
     """
     try:
         load_profile(config.evaluator.packages)
@@ -147,7 +149,7 @@ def _find_option_faults(config: TrainConfig, model: HuggingFaceModel) -> Iterato
 def _check_template(config: TrainConfig, problems: Sequence[Problem]) -> None:
     """Raise DataError if a model's chat template is broken or refuses these prompts.
 
-    One without system turns refuses a prompt that has one.
+    A template without system turns refuses prompts that have one.
     """
     if not isinstance(config.model, HuggingFaceModel) or find_spec("jinja2") is None:
         return
@@ -204,9 +206,9 @@ def read_template(model: str, revision: str | None = None) -> str | None:
 
 
 def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return training and held-out problems as far as they are in files here.
+    """Return training and held-out problems, as far as their files are on this machine.
 
-    Those of a benchmark are without tests.
+    Problems of a benchmark are without tests.
     """
     problems = config.problems
     if isinstance(problems, ProblemFiles):
@@ -227,7 +229,10 @@ def read_statements(config: TrainConfig) -> tuple[Sequence[Problem], Sequence[Pr
 
 @cache
 def _read_published(problems: HubProblems) -> tuple[Sequence[Problem], Sequence[Problem]]:
-    """Return the splits of a data set in a folder here; of one on the Hub a held-out file alone."""
+    """Return the splits of a data set in a local folder.
+
+    Of a data set on the Hub, only a local held-out file is read.
+    """
     if not Path(problems.id).expanduser().is_dir():
         heldout = () if problems.heldout is None else _read_file(problems.heldout)
         return (), heldout
@@ -265,7 +270,7 @@ def _find_context_faults(
 
 
 def describe_machine_faults(config: TrainConfig) -> list[str]:
-    """Return what this machine lacks for a run: a plan may be for another."""
+    """Return what this machine lacks for a run; the plan may be meant for another machine."""
     missing = []
     # verl starts its servers itself, on whatever machine.
     is_vllm_ours = config.rollout.backend == "vllm" and config.engine == "trl"
@@ -326,7 +331,7 @@ def _count_bytes(chat: Chat) -> int:
 def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
     """Return the tokens of the longest prompt, by the model's own tokenizer.
 
-    0 where that is not here.
+    0 if the tokenizer is not on this machine.
     """
     if not isinstance(config.model, HuggingFaceModel):
         return 0
@@ -336,10 +341,8 @@ def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
 def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, Any]) -> int:
     """Return the tokens of the longest prompt, by the tokenizer in a model's folder.
 
-    0 where that is not here.
-
-    To import transformers takes seconds, so this is for prompts that may not fit. Raises DataError
-    if the tokenizer cannot be loaded.
+    0 if the tokenizer is not on this machine; DataError if it cannot be loaded. Call this only for
+    prompts that may not fit: to import transformers takes seconds.
     """
     if not chats or model_folder(model) is None:
         return 0
@@ -351,7 +354,7 @@ def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, An
     return max(map(len, prompts))
 
 
-def check_answers(
+def check_answer_lengths(
     model: str,
     revision: str | None,
     chats: Sequence[Chat],
@@ -381,22 +384,23 @@ def _bound_longest(chats: Sequence[Chat]) -> int:
 
 
 @cache
-def _load_tokenizer(path: str) -> Any:
+def _load_tokenizer(path: str) -> "PreTrainedTokenizerBase":
     """Return a model's tokenizer, which is kept; DataError if it cannot be loaded."""
     from transformers import AutoTokenizer
 
     try:
-        return AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
+        tokenizer: Any = AutoTokenizer.from_pretrained(str(Path(path).expanduser()))
     except Exception as error:  # foreign files fail in many ways
         reason = str(error).strip().split("\n")[0]
         raise DataError(
             f"the tokenizer of {path} cannot be loaded: {type(error).__name__}: {reason}; save it "
             "anew with save_pretrained()"
         ) from None
+    return tokenizer
 
 
 def _longest(chats: Sequence[Chat]) -> list[Chat]:
-    """Return the chats of the most bytes: one of them has the most tokens, nearly surely."""
+    """Return the chats of the most bytes: almost surely the one of most tokens is among them."""
     return sorted(chats, key=_count_bytes)[-_PROMPTS_COUNTED:]
 
 

@@ -92,9 +92,9 @@ def measure_grid(
 
 
 def choose_temperature(points: Sequence[ProbePoint], settings: DiversityTemperature) -> Choice:
-    """Return the lowest temperature that is neither below the converged diversity nor unstable.
+    """Return the lowest temperature that is stable and not below the converged diversity.
 
-    If there is none: the highest stable one. If all are unstable: the most accurate.
+    Otherwise it is the highest stable one or, if all are unstable, the most accurate.
     """
     # 0 if nothing was scored: then no temperature counts as inaccurate.
     best = max((point.accuracy or 0.0 for point in points), default=0.0)
@@ -146,7 +146,7 @@ class _Finding(NamedTuple):
 def _judge_point(
     point: ProbePoint, *, best_accuracy: float, settings: DiversityTemperature
 ) -> _Finding:
-    """Return whether a temperature is unstable, too low or fits."""
+    """Return whether a temperature is unstable, is too low, or fits."""
     converged = settings.converged_diversity
     if point.diversity is not None and point.diversity > MAX_DIVERSITY:
         return _Finding(f"unstable, diversity is over {MAX_DIVERSITY:g}")

@@ -123,7 +123,7 @@ class Recorder:
                 self.observer.note(f"step {metrics.step}: {alarm}")
 
     def find_alarms(self, metrics: StepMetrics, history: Sequence[StepMetrics]) -> list[Alarm]:
-        """Return the early warnings that hold at a step; `history` are the steps before."""
+        """Return the early warnings about a step; `history` are the steps before."""
         return find_alarms(
             metrics, history=history, num_steps=self.num_steps, mechanisms=self.mechanisms
         )

@@ -1,13 +1,11 @@
 """Responses of a model in this process, sampled in batches by length.
 
-Each response has a seed of its own.
+transformers' `generate` ends a batch when its longest response has ended. Here a batch ends
+earlier: as soon as the rows of ended responses have cost more than it takes to read the unended
+ones again. These go on in the next batch, which is filled up with prompts that wait.
 
-transformers' `generate` ends a batch when its longest response has ended. Here a batch ends early,
-as soon as the places of ended responses have cost more than it takes to read the others again. The
-others go on in the next batch, which is filled up with prompts that wait.
-
-Each response has random numbers of its own, so which others share its batch changes nothing but
-rounding.
+Each response has a seed and random numbers of its own, so that other responses in its batch change
+nothing but rounding.
 """
 
 import time
@@ -15,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 import torch
 from transformers import (
@@ -37,6 +35,20 @@ READ_TOKENS_PER_STEP = 8
 
 That is what ending a batch early costs: its other responses are read again.
 """
+
+
+class GenerativeModel(Protocol):
+    """What is needed of a model to sample from it; transformers' models have it."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where its inputs must be."""
+        ...
+
+    @property
+    def generate(self) -> Callable[..., torch.Tensor]:
+        """Returns prompts with their responses behind them, as `GenerationMixin.generate`."""
+        ...
 
 
 class Sampling(NamedTuple):
@@ -62,7 +74,7 @@ class _Response:
 
 
 def sample_responses(
-    model: Any,
+    model: GenerativeModel,
     prompts: Sequence[Sequence[int]],
     sampling: Sampling,
     *,
@@ -111,11 +123,11 @@ def _draw_numbers(seed: int, sampling: Sampling) -> torch.Tensor | None:
 
 
 def _sample_batch(
-    model: Any, batch: Sequence[_Response], sampling: Sampling, report: Report
+    model: GenerativeModel, batch: Sequence[_Response], sampling: Sampling, report: Report
 ) -> None:
-    """Add tokens to each response of a batch, until it pays to go on with another batch.
+    """Add tokens to each response of a batch, until a new batch is cheaper.
 
-    That is when all have ended, or so many that the others are better read again without them.
+    That is when all have ended, or so many that it pays to read the others again without them.
     """
     device = model.device
     # A response that goes on is read again, behind its prompt.
@@ -170,8 +182,8 @@ class _OwnDraws(LogitsProcessor):
             rows.append(response.draws[len(response.token_ids) :])
         self._draws = torch.nn.utils.rnn.pad_sequence(rows, batch_first=True).to(device)
 
-    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> Any:
-        """Return scores in which one token of each row is possible."""
+    def __call__(self, input_ids: torch.LongTensor, scores: torch.FloatTensor) -> torch.FloatTensor:
+        """Return scores that leave exactly one possible token in each row."""
         exact: Any = scores.float()
         warped: Any = self._warpers(input_ids, exact)
         # A sum over a large vocabulary needs the precision.
@@ -179,7 +191,8 @@ class _OwnDraws(LogitsProcessor):
         draws = self._draws[:, input_ids.shape[1] - self._width, None]
         chosen = torch.searchsorted(cumulative, draws * cumulative[:, -1:], right=True)
         chosen = chosen.clamp(max=scores.shape[-1] - 1)
-        return torch.full_like(scores, float("-inf")).scatter(-1, chosen, 0.0)
+        only_chosen = torch.full_like(scores, float("-inf")).scatter(-1, chosen, 0.0)
+        return cast(torch.FloatTensor, only_chosen)
 
 
 class _BatchWatch(StoppingCriteria):
@@ -212,10 +225,12 @@ class _BatchWatch(StoppingCriteria):
         self._ends = torch.tensor(list(sampling.end_ids), device=device)
         self._idle_rows = 0
 
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
-        """Return whether each row has ended.
+    def __call__(
+        self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **_: object
+    ) -> torch.BoolTensor:
+        """Return for each row whether it has ended.
 
-        All have where the batch goes on without the ended ones.
+        To end the batch early, all rows are said to have ended.
         """
         steps = input_ids.shape[1] - self._width
         self._ended |= torch.isin(input_ids[:, -1], self._ends) | (steps >= self._left)
@@ -227,8 +242,8 @@ class _BatchWatch(StoppingCriteria):
             # costs reading the others again: cheaper once the former exceeds it.
             to_read = int(((self._lengths + steps) * ~self._ended).sum())
             if self._idle_rows * READ_TOKENS_PER_STEP > to_read:
-                return torch.ones_like(self._ended)
-        return self._ended
+                return cast(torch.BoolTensor, torch.ones_like(self._ended))
+        return cast(torch.BoolTensor, self._ended)
 
 
 class ProgressCounter:
@@ -276,7 +291,9 @@ class ProgressWatch(StoppingCriteria):
         self._end_ids = list(end_ids)
         self._ended: torch.Tensor | None = None
 
-    def __call__(self, input_ids: Any, scores: Any, **_: Any) -> Any:
+    def __call__(
+        self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **_: object
+    ) -> torch.BoolTensor:
         """Return that no row is ended by this."""
         # The device is known from the first call on.
         ends = torch.tensor(self._end_ids, device=input_ids.device)
@@ -286,20 +303,20 @@ class ProgressWatch(StoppingCriteria):
         self._ended |= is_end
         steps = input_ids.shape[1] - self._width
         self._counter.count(int(self._ended.sum()), steps)
-        return torch.zeros_like(is_end)
+        return cast(torch.BoolTensor, torch.zeros_like(is_end))
 
 
 @contextmanager
 def watch_generate(
     model: torch.nn.Module, build_watch: Callable[[torch.Tensor], StoppingCriteria]
 ) -> Iterator[None]:
-    """Within the body, give each call of a model's `generate` a watch.
+    """Within the body, pass a watch (a stopping criterion) to each call of a model's `generate`.
 
-    TRL passes none. `build_watch` builds it for the ids of the call's prompts.
+    TRL passes none. `build_watch` builds it from the token ids of the call's prompts.
     """
     inherited: Any = model.generate
 
-    def generate(*, input_ids: torch.Tensor, **options: Any) -> Any:
+    def generate(*, input_ids: torch.Tensor, **options: object) -> object:
         watches = StoppingCriteriaList([build_watch(input_ids)])
         return inherited(input_ids=input_ids, stopping_criteria=watches, **options)
 

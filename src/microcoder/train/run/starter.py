@@ -178,7 +178,7 @@ def write_recipe(wishes: Wishes, *, command: str = "microcoder init") -> str:
 
 
 def _check_choices(wishes: Wishes) -> None:
-    """Raise ConfigError for an algorithm, engine or GPU that there is not."""
+    """Raise ConfigError for an unknown algorithm, engine or GPU."""
     for name, value, known in (
         ("algorithm", wishes.algorithm, ALGORITHMS),
         ("engine", wishes.engine, ("trl", "verl")),
@@ -259,7 +259,7 @@ def _checked(text: str) -> str:
 
 
 def _find_problems(wishes: Wishes) -> dict[str, str]:
-    """Return the keys of [problems], by what the two arguments name."""
+    """Return the keys of [problems] for the files or names that the two arguments give."""
     if wishes.format is None:
         for path in (wishes.problems, wishes.heldout):
             fault = explain_rows(Path(path).expanduser())
@@ -384,7 +384,7 @@ class _Writer:
         return lines
 
     def _write_batch(self, setting: Setting) -> list[str]:
-        """Return the published sizes, or those of a trial; smaller ones where problems are few."""
+        """Return the published batch sizes or a trial's; smaller ones where problems are few."""
         published = BatchConfig()
         usual = published
         if not self.wishes.is_on_gpu:
@@ -415,7 +415,7 @@ class _Writer:
         return lines
 
     def _shrink(self, batch: BatchConfig, num_problems: int) -> BatchConfig | None:
-        """Return batch sizes that so few problems fill; None if there are too few for any."""
+        """Return batch sizes for so few problems; None if there are too few for any."""
         num_processes = _VERL_GPUS if self.wishes.engine == "verl" else 1
         return shrink_batch(
             batch,

@@ -88,9 +88,9 @@ def load_tasks(config: TrainConfig) -> Tasks:
 def check_problems(
     config: TrainConfig, train: Sequence[Problem], heldout: Sequence[Problem]
 ) -> None:
-    """Raise an error if problems are in both sets, or are too few for a step.
+    """Raise an error if a problem is in both sets, or if they are too few for a step.
 
-    An empty set is not known yet.
+    An empty set is one that is not known yet.
     """
     shared_ids = _find_shared(heldout, train)
     if shared_ids:
@@ -132,9 +132,9 @@ def shrink_batch(
 ) -> BatchConfig | None:
     """Return the largest batch sizes that so few problems fill; None where there are too few.
 
-    A step keeps its number of updates where it can, and at least two if it had more than one: with
-    one update every ratio is 1. An update is a divisor of what it was, so that a power of two stays
-    one.
+    A step keeps its number of updates where it can. If it had several it keeps at least two: with
+    one update every ratio is 1. The new size of an update divides the old one, so that a power of
+    two stays a power of two.
 
     Args:
         batch: sizes that are too large.
@@ -181,10 +181,7 @@ def _read_problems(
 def read_splits(
     problems: HubProblems,
 ) -> tuple[Sequence[Problem], Sequence[Problem], Mapping[str, int]]:
-    """Return the problems of a data set, and the number of skipped rows by reason.
-
-    The problems are those of training, and the held-out ones.
-    """
+    """Return the training and held-out problems of a data set, and its skipped rows by reason."""
     read = partial(
         read_published,
         problems.id,
@@ -224,9 +221,9 @@ def generate_splits(problems: MicroProblems) -> tuple[list[Problem], list[Proble
 
 
 def _find_shared(problems: Sequence[Problem], others: Sequence[Problem]) -> list[str]:
-    """Return the ids of `problems` that share their id or statement with one of `others`.
+    """Return the ids of `problems` that have the id or the statement of any of `others`.
 
-    Statements that differ in spaces only are the same.
+    Statements that differ only in spaces are the same.
     """
     # Two data sets may hold one problem under different ids.
     ids = {problem.id for problem in others}
@@ -243,10 +240,10 @@ def _normalise(statement: str) -> str:
 
 
 def _read_heldout(path: Path) -> list[Problem]:
-    """Read held-out problems; those of LiveCodeBench are read as `microcoder eval` reads them.
+    """Read held-out problems; LiveCodeBench's are read as `microcoder eval` reads them.
 
-    All tests are in memory from then on: name one file of LiveCodeBench rather than the folder of
-    all six.
+    All their tests stay in memory: name one file of LiveCodeBench rather than the folder of all
+    six.
     """
     if is_livecodebench(path):
         return [question.load() for question in LiveCodeBench(path=path).read()]
@@ -273,10 +270,7 @@ def order_problems(
 
 
 def _with_comparison(problem: Problem, comparison: OutputComparison) -> Problem:
-    """Return a problem with the recipe's output comparison.
-
-    A problem with a checker of its own keeps that.
-    """
+    """Return a problem with the recipe's output comparison, unless it has a checker of its own."""
     if comparison == "robust" or problem.checker.type != "default":
         return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})

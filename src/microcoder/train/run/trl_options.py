@@ -1,9 +1,7 @@
-"""TRL's own options that a recipe names in [trl].
+"""Checks TRL's own options that a recipe names in [trl].
 
-Does TRL have them, and is a logger's package here?
-
-Read from the source of the installed packages: to import them takes seconds, which a dry run should
-not.
+Does TRL have them, and is a logger's package installed? This is read from the source of the
+installed packages: to import them takes seconds, which a dry run should not.
 """
 
 import ast

@@ -70,7 +70,7 @@ CHAT_TEMPLATE = (
 
 
 def train_tokenizer(texts: Iterable[str], *, vocab_size: int) -> PreTrainedTokenizerFast:
-    """Train the tokenizer, of at most `vocab_size` tokens; the same texts give the same one."""
+    """Train a tokenizer of at most `vocab_size` tokens; the same texts give the same tokenizer."""
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
@@ -108,7 +108,7 @@ _MOMENTUM = 0.95
 class Muon:
     """Optimizer of matrices by orthogonalised Nesterov momentum.
 
-    Vectors and embeddings need another one.
+    Vectors and embeddings need another optimizer.
     """
 
     def __init__(self, matrices: Iterable[torch.nn.Parameter]) -> None:
@@ -168,7 +168,7 @@ _EMBEDDING_RATE = 0.4
 def find_model(config: TrainConfig, observer: Observer) -> str:
     """Return the folder or the Hub's name of the model that a recipe starts from.
 
-    The micro model is built first, unless it is there already.
+    The micro model is built first if it is not cached.
     """
     model = config.model
     if not isinstance(model, MicroModel):
@@ -340,7 +340,7 @@ def _train(
 def _batches(examples: Sequence[_Example], config: WarmStartConfig) -> Iterator[list[_Example]]:
     """Yield batches of examples, in mixed order.
 
-    A batch's examples are of like length, so that little is padding.
+    The examples of a batch have similar lengths, so that there is little padding.
     """
     generator = random.Random(f"microcoder warm start {config.seed}")
     while True:

@@ -34,7 +34,9 @@ def silence_transformers() -> None:
 
 
 def describe_device(dtype: Literal["auto", "float32", "bfloat16"]) -> dict[str, str]:
-    """Return the device of generation in this process, and the number format of weights there."""
+    """Return the device on which this process generates, and the number format of the weights
+    there.
+    """
     on_gpu = torch.cuda.is_available()
     device = torch.cuda.get_device_name() if on_gpu else "cpu"
     return {"device": device, "dtype": choose_dtype(dtype, on_gpu=on_gpu)}
@@ -84,9 +86,8 @@ def load_checkpoint(
 ) -> Checkpoint:
     """Load weights and tokenizer from a folder or the hub.
 
-    The model's generation config holds end and padding tokens only, whatever the checkpoint's own
-    has. Transformers takes every setting that a caller leaves open from it, and so would sample
-    from another distribution.
+    The model's generation config is left with end and padding tokens only. Transformers fills in
+    every open setting from it, and so would sample from another distribution.
 
     Raises:
         DataError: a part is missing or cannot be loaded, no end token is named, or weights are not
@@ -145,9 +146,9 @@ def check_finite(model: torch.nn.Module, source: str) -> None:
 def _settle_tokens(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, source: str
 ) -> Checkpoint:
-    """Give a model and its tokenizer their end and padding tokens.
+    """Set the end and padding tokens of a model and its tokenizer.
 
-    They get nothing else that sampling could read.
+    Nothing else is set that sampling could read.
     """
     own = model.generation_config or GenerationConfig()
     text_config: Any = model.config.get_text_config()
@@ -196,10 +197,10 @@ def _as_ids(value: object) -> list[int]:
 def set_generation(
     model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase, end_ids: Sequence[int]
 ) -> None:
-    """Replace a model's generation config by one that holds end, padding and start tokens only.
+    """Replace a model's generation config by one with end, padding and start tokens only.
 
-    Settings of sampling in config.json, where old checkpoints have them, go too: transformers
-    refuses to save those.
+    Old checkpoints have settings of sampling in config.json. They are removed too: transformers
+    refuses to save them.
     """
     config: Any = model.config
     # They would be read as defaults of sampling.
@@ -243,7 +244,7 @@ def _describe_tokens(
 
 
 def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the special token that a chat template puts behind an answer; None without one."""
+    """Return the special token that a chat template puts after an answer; None if it puts none."""
     if tokenizer.chat_template is None:
         return None
     answer = "An answer."
@@ -263,7 +264,7 @@ def as_published(checkpoint: Checkpoint, folder: Path) -> Iterator[None]:
     """Within the body, the tokenizer is saved with its own tokens.
 
     Afterwards `folder` has the checkpoint's own generation config. So a trained model differs from
-    the one that it was trained from by its weights alone.
+    the model before training by its weights alone.
     """
     tokenizer = checkpoint.tokenizer
     published = checkpoint.published
@@ -306,8 +307,8 @@ Rounding makes a tenth of it.
 def check_positions(checkpoint: Checkpoint, source: str) -> None:
     """Raise DataError if padding on the left changes a model's log-probs.
 
-    TRL passes no position ids. So a model that counts positions from the first column, such as
-    GPT-2, would be trained on other log-probs than those it was sampled with.
+    TRL passes no position ids. A model that counts positions from the first column, such as GPT-2,
+    would be sampled with some log-probs and trained on others.
     """
     model: Any = checkpoint.model
     was_training = model.training
@@ -379,8 +380,8 @@ def check_options(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]
             )
 
 
-def _changes_prompts(tokenizer: PreTrainedTokenizerBase, name: str, value: Any) -> bool:
-    """Return whether a chat template writes something else with an option."""
+def _changes_prompts(tokenizer: PreTrainedTokenizerBase, name: str, value: object) -> bool:
+    """Return whether an option changes what a chat template writes."""
     if name == "add_generation_prompt":
         # Prompts of ours always have it.
         return False

@@ -1,15 +1,14 @@
 """TRL's trainer as this package uses it: the only file that names what is private in TRL.
 
 TRL 1.16 has no public place for another sampler, loss or checkpoint, so seven of its private
-methods are overridden or called. Each has a public name here, which the trainers above override:
-`_compute_loss` is `compute_policy_loss`. What they are called with is compared with what the
-installed TRL has when this module is imported; a change is an error that names it, in the place of
-a run that is wrong.
+methods are overridden or called. Each has a public name here, which our trainers override:
+`_compute_loss` is `compute_policy_loss`. As this module is imported, their parameters are compared
+with the installed TRL. A change is an error that names it, so that no run goes wrong silently.
 
 TRL keeps the temperature in three places: the generation config, the vLLM client, and a closure
-that `add_fused_lm_head` makes for the log-probs. Changing fewer than all three leaves the loss at
-the old temperature, silently. Ratios must be taken at the sampling temperature (paper, equation 1):
-`set_sampling`.
+that `add_fused_lm_head` makes for the log-probs. If only some of them are changed, the loss stays
+at the old temperature, silently. Ratios must be taken at the sampling temperature (paper, equation
+1): `set_sampling`.
 """
 
 import inspect
@@ -56,7 +55,7 @@ OF_TRANSFORMERS = "generation_kwargs"
 
 
 def find_changes(trainer: type) -> list[str]:
-    """Return what a trainer class has otherwise than TRL 1.16, a sentence each."""
+    """Return how a trainer class differs from TRL 1.16, a sentence for each difference."""
     changes: list[str] = []
     for name, expected in PRIVATE_METHODS.items():
         method = getattr(trainer, name, None)
@@ -73,7 +72,7 @@ def find_changes(trainer: type) -> list[str]:
 
 
 def require_known(changes: list[str]) -> None:
-    """Raise TrainingError if there are changes: what, and which TRL to install."""
+    """Raise TrainingError if there are changes: what they are, and which TRL to install."""
     if changes:
         raise TrainingError(
             f"TRL {version('trl')} is not the TRL that this engine knows: {'; '.join(changes)}; "
@@ -82,6 +81,26 @@ def require_known(changes: list[str]) -> None:
 
 
 require_known(find_changes(GRPOTrainer))
+
+
+Completions = tuple[list[list[int]], list[list[float]] | None]
+"""Token ids of each response, and the log-probs of its tokens where the sampler reports them."""
+
+Tokenized = tuple[list[list[int]], list[Any] | None, dict[str, Any]]
+"""Token ids of each prompt, images, and further fields of models that see."""
+
+Generated = tuple[
+    list[list[int]],
+    list[list[int]],
+    list[Any] | None,
+    list[Any],
+    list[list[float]] | None,
+    dict[str, Any],
+    list[Any] | None,
+    list[Any],
+]
+"""TRL's eight values of a round: prompt ids, completion ids, mask of tools, completions, log-probs,
+further fields, images, images of tools."""
 
 
 class AdaptedTrainer(GRPOTrainer):
@@ -98,7 +117,7 @@ class AdaptedTrainer(GRPOTrainer):
 
     @property
     def reported(self) -> dict[str, list[float]]:
-        """Figures of the update at hand, by TRL's names, one of each pass."""
+        """TRL's figures of the current update, by TRL's names; each list has a value per pass."""
         return self._metrics["train"]
 
     @property
@@ -110,33 +129,32 @@ class AdaptedTrainer(GRPOTrainer):
         """Return the tensors of a sampling round, given its rows."""
         return super()._generate_and_score_completions(inputs)
 
-    def generate(self, prompts: list[Any]) -> Any:
-        """Return TRL's eight values of a round.
-
-        They begin with prompt ids, completion ids, tools, completions and log-probs.
-        """
+    def generate(self, prompts: list[Any]) -> Generated:
+        """Sample a round's responses."""
         return super()._generate(prompts)
 
-    def generate_responses(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
-        """Return completion ids and log-probs of tokenized prompts.
+    def generate_responses(
+        self, prompt_ids: list[list[int]], *rest: object, **named: object
+    ) -> Completions:
+        """Sample responses to tokenized prompts.
 
         `rest` are TRL's images, fields and samples.
         """
         return super()._generate_single_turn(prompt_ids, *rest, **named)
 
-    def tokenize(self, prompts: list[Any]) -> Any:
-        """Return prompt ids, images and multimodal fields."""
+    def tokenize(self, prompts: list[Any]) -> Tokenized:
+        """Return the token ids of prompts."""
         return super()._tokenize_prompts(prompts)
 
     def read_logps(
         self,
-        model: Any,
+        model: nn.Module,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
         batch_size: int | None = None,
         compute_entropy: bool = False,
-        **extras: Any,
+        **extras: object,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Return log-probs, entropies and an auxiliary loss.
 
@@ -153,11 +171,11 @@ class AdaptedTrainer(GRPOTrainer):
             **extras,
         )
 
-    def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
         """Return the loss of a pass."""
         return super()._compute_loss(model, inputs)
 
-    def write_checkpoint(self, model: Any, trial: Any) -> None:
+    def write_checkpoint(self, model: nn.Module, trial: object) -> None:
         """Write a checkpoint into TRL's folder."""
         super()._save_checkpoint(model, trial)
 
@@ -166,13 +184,15 @@ class AdaptedTrainer(GRPOTrainer):
     def _generate_and_score_completions(self, inputs: list[dict[str, Any]]) -> dict[str, Any]:
         return self.sample_step(inputs)
 
-    def _generate(self, prompts: list[Any]) -> Any:
+    def _generate(self, prompts: list[Any]) -> Generated:
         return self.generate(prompts)
 
-    def _generate_single_turn(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
+    def _generate_single_turn(
+        self, prompt_ids: list[list[int]], *rest: object, **named: object
+    ) -> Completions:
         return self.generate_responses(prompt_ids, *rest, **named)
 
-    def _tokenize_prompts(self, prompts: list[Any]) -> Any:
+    def _tokenize_prompts(self, prompts: list[Any]) -> Tokenized:
         return self.tokenize(prompts)
 
     def _get_per_token_logps_and_entropies(self, *arguments: Any, **named: Any) -> Any:
@@ -181,7 +201,7 @@ class AdaptedTrainer(GRPOTrainer):
     def _compute_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
         return self.compute_policy_loss(model, inputs)
 
-    def _save_checkpoint(self, model: Any, trial: Any) -> None:
+    def _save_checkpoint(self, model: Any, trial: object) -> None:
         self.write_checkpoint(model, trial)
 
 

@@ -211,7 +211,7 @@ def build_trainer(
 
 
 def _prepare_vllm(inputs: EngineInputs) -> dict[str, Any]:
-    """Return TRL's arguments for vLLM, and choose the port by which its processes meet."""
+    """Return TRL's arguments for vLLM, and choose the port over which its processes connect."""
     tasks = (*inputs.tasks.train, *inputs.tasks.heldout)
     chats = [task.prompt.as_chat() for task in tasks]
     prompts = encode_prompts(inputs.config, inputs.policy, chats)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
+from torch import nn
 
 from microcoder.judge.core.errors import TrainingError
 from microcoder.train.trl.adapter import AdaptedTrainer
@@ -43,7 +44,7 @@ class Units(NamedTuple):
 
 
 class _Window(NamedTuple):
-    """The columns of some rows that hold a token in any of them."""
+    """The columns in which at least one of some rows has a token."""
 
     first: int
     end: int
@@ -62,13 +63,13 @@ class FrugalGRPOTrainer(AdaptedTrainer):
 
     def read_logps(
         self,
-        model: Any,
+        model: nn.Module,
         input_ids: torch.Tensor,
         attention_mask: torch.Tensor,
         logits_to_keep: int,
         batch_size: int | None = None,
         compute_entropy: bool = False,
-        **extras: Any,
+        **extras: object,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
         """Return TRL's log-probs and entropies, 0 at padding.
 
@@ -115,16 +116,16 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         entropies = torch.cat(entropy_parts)[undo] if entropy_parts else None
         return torch.cat(logps_parts)[undo], entropies, None
 
-    def compute_policy_loss(self, model: Any, inputs: dict[str, Any]) -> torch.Tensor:
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
         """Return TRL's loss, computed without rows whose advantage is zero.
 
-        They add nothing to a policy loss.
+        Such rows add nothing to a policy loss. A loss that TRL divides by the number of rows is
+        rescaled to all rows.
 
-        A loss that is divided by the number of rows passed is rescaled to all rows. KL and entropy
-        terms have other gradients, and the tokens of highest entropy are chosen among all rows:
-        with these, with several processes or an auxiliary loss, no row is left out. Reported clip
-        ratios are shares of all tokens of the update; the entropy is a mean over the tokens of the
-        rows that teach.
+        No row is left out where one could matter: with a KL or entropy term, which has a gradient
+        of its own; where tokens of highest entropy are chosen among all rows; with several
+        processes; with an auxiliary loss. Reported clip ratios are shares of all tokens of the
+        update; the entropy is a mean over the tokens of rows that teach.
         """
         all_rows = _count_units(inputs, torch.ones_like(inputs["advantages"], dtype=torch.bool))
         teaches = inputs["advantages"] != 0
@@ -161,10 +162,10 @@ class FrugalGRPOTrainer(AdaptedTrainer):
     def _note_shares(
         self, all_rows: Units, passed_rows: Units, teaching_rows: Units | None = None
     ) -> None:
-        """Add what TRL has just reported of a pass to the sums of the update.
+        """Add TRL's figures of a pass to the sums of the update.
 
-        TRL reports means over the rows of a pass, and averages the passes of an update: that hangs
-        on how many passes there are. Summed over tokens it does not.
+        TRL averages over the rows of a pass, then over passes, so the result depends on the number
+        of passes. Sums over tokens do not.
         """
         reported = self.reported
         if self.importance_sampling_level == "sequence":
@@ -189,10 +190,7 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         return self.accelerator.reduce(here, reduction="sum").tolist()
 
     def take_shares(self) -> dict[str, float]:
-        """Return what was noted since the last call, by TRL's names.
-
-        It is shares and means of the whole update.
-        """
+        """Return the shares and means of the update since the last call, by TRL's names."""
         taken: dict[str, float] = {}
         for name, parts in self._sums.items():
             weight = sum(part_weight for _, part_weight in parts)
@@ -203,13 +201,13 @@ class FrugalGRPOTrainer(AdaptedTrainer):
         return taken
 
     def log(self, logs: dict[str, float], start_time: float | None = None) -> None:
-        """Log an update's figures, in the place of TRL's means over passes those over tokens."""
+        """Log an update's figures, with means over tokens in place of TRL's means over passes."""
         for name, value in self.take_shares().items():
             self.reported[name] = [value]
         super().log(logs, start_time)
 
     def _share_of_denominator(self, teaches: torch.Tensor) -> float:
-        """Return the denominator of a pass over some rows, as a share of that of all rows."""
+        """Return the loss's denominator over some rows, as a share of the one over all rows."""
         if self.loss_type in ("dapo", "cispo"):
             # Divided by a figure of the whole step.
             return 1.0
@@ -222,9 +220,9 @@ class FrugalGRPOTrainer(AdaptedTrainer):
 
 
 def _find_window(mask: torch.Tensor, logits_to_keep: int) -> _Window:
-    """Return the columns that hold a token in some row, and one of the completion at least.
+    """Return the columns in which at least one row has a token.
 
-    A mask may hide whole responses.
+    At least one column of the completion is among them, since a mask may hide whole responses.
     """
     completion_start = mask.shape[1] - logits_to_keep
     columns = mask.any(0).nonzero()[:, 0]

@@ -1,4 +1,4 @@
-"""The random state that TRL's sampler draws from: that of training, and others apart from it."""
+"""The random states that TRL's sampler draws from: one for training, and others for the rest."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,10 +10,10 @@ from trl import GRPOTrainer
 
 @contextmanager
 def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
-    """Within the body, sample from a random state of `seed`; that of training is restored after it.
+    """Within the body, sample from a random state made of `seed`; afterwards restore that of
+    training.
 
-    vLLM draws from the process's own generators: from torch's, or from numpy's a seed for each
-    response.
+    vLLM draws from the process's own generators: torch's, or numpy's for a seed of each response.
     """
     # torch's is restored by the fork, numpy's by hand.
     state = np.random.get_state()
@@ -28,8 +28,8 @@ def apart(trainer: GRPOTrainer, *, seed: int) -> Iterator[None]:
 def start_sampler(trainer: GRPOTrainer) -> None:
     """Under vLLM, seed the process with the run's seed again, and set what ends a response.
 
-    vLLM seeds the process with its own number as it loads, and ends a response where the
-    checkpoint's files say so.
+    As it loads, vLLM seeds the process with a number of its own, and takes the end tokens from the
+    checkpoint's files.
     """
     if trainer.use_vllm:
         _seed_sampler(trainer, trainer.args.seed)
@@ -37,7 +37,7 @@ def start_sampler(trainer: GRPOTrainer) -> None:
 
 
 def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
-    """Seed the generators of torch and numpy for one process of several."""
+    """Seed the generators of torch and numpy, each process of a run otherwise than the rest."""
     # Processes that share a vLLM must draw the same numbers; all others must not.
     sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
     seed += trainer.accelerator.process_index // sharing

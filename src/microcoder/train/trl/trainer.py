@@ -9,7 +9,7 @@ overridden has its name in `adapter`.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 from statistics import fmean
 from typing import Any
@@ -18,7 +18,14 @@ import torch
 from accelerate.utils import broadcast_object_list, gather_object
 from datasets import Dataset
 from peft import LoraConfig
-from transformers import PrinterCallback, TrainerCallback
+from torch import nn
+from transformers import (
+    PrinterCallback,
+    TrainerCallback,
+    TrainerControl,
+    TrainerState,
+    TrainingArguments,
+)
 from trl import GRPOConfig
 
 from microcoder.judge.core.files import cut_pieces
@@ -42,12 +49,14 @@ from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinki
 from microcoder.train.run.checkpoints import PhaseClock, RunClock, publish_checkpoint
 from microcoder.train.run.mismatch import correct_mismatch
 from microcoder.train.run.probe import choose_asked, measure_grid, write_probe
+from microcoder.train.run.progress import PassCounter
 from microcoder.train.run.recorder import Recorder
 from microcoder.train.run.responses import ProgressWatch, watch_generate
 from microcoder.train.run.tasks import EngineInputs, Task, order_problems
 from microcoder.train.run.weights import Checkpoint, as_published
-from microcoder.train.trl.adapter import set_sampling
+from microcoder.train.trl.adapter import Completions, Generated, set_sampling
 from microcoder.train.trl.frugal import FrugalGRPOTrainer
+from microcoder.train.trl.groups import SampledGroup, join_generated, share_out
 from microcoder.train.trl.sampler import apart, start_sampler
 
 OPTIMIZER_METRICS = {
@@ -62,19 +71,6 @@ OPTIMIZER_METRICS = {
     "entropy_coef": "entropy_coefficient",
 }
 """TRL's names of an update's figures -> ours; the rest of TRL's log repeats the metrics row."""
-
-
-@dataclass(frozen=True, slots=True)
-class SampledGroup:
-    """One problem's samples: TRL's rows, what TRL generated for them, and our decisions."""
-
-    inputs: Sequence[dict[str, Any]]
-    generated: Sequence[tuple[Any, ...]]
-    """One tuple per sample: prompt ids, completion ids, completion, and the sampler's log-probs.
-
-    The last are None where the sampler reports none.
-    """
-    scored: list[ScoredRollout]
 
 
 class MicroCoderTrainer(FrugalGRPOTrainer):
@@ -108,6 +104,10 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         )
         self.recorder = Recorder.of_recipe(inputs.run, config, inputs.observer)
         self.clock = PhaseClock(inputs.observer)
+        self._passes = PassCounter(
+            batches.updates_per_step * batches.gradient_accumulation_steps,
+            inputs.observer.updating,
+        )
         self.tokenizer = tokenizer
         self.checkpoint: Checkpoint = inputs.policy.checkpoint
         self.opens_thinking = opens_thinking(tokenizer, config.prompt.chat_template_options)
@@ -162,15 +162,21 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         output = super().sample_step(inputs)
         self._ready = None
         self._correct_mismatch(output)
-        samples = list(chain.from_iterable(self._scored_P_G))
-        advantages = output["advantages"]
-        output["advantages"] = advantages.new_tensor([sample.advantage for sample in samples])
-        if self.config.algorithm.masking.excluded_from != "gradient":
-            counts = advantages.new_tensor([sample.counts for sample in samples])[:, None]
-            # TRL multiplies the loss by it, token by token; what the model attends to stays.
-            output["tool_mask"] = (counts * output["completion_mask"]).long()
-            output["num_items_in_batch"] = self.accelerator.gather(output["tool_mask"].sum()).sum()
+        self._write_decisions(output)
         return output
+
+    def _write_decisions(self, output: dict[str, Any]) -> None:
+        """Put our advantages and masks into TRL's tensors."""
+        samples = list(chain.from_iterable(self._scored_P_G))
+        theirs = output["advantages"]
+        output["advantages"] = theirs.new_tensor([sample.advantage for sample in samples])
+        if self.config.algorithm.masking.excluded_from == "gradient":
+            return
+        counts = theirs.new_tensor([sample.counts for sample in samples])
+        # TRL multiplies the loss by it, token by token; what the model attends to stays.
+        mask = (counts[:, None] * output["completion_mask"]).long()
+        output["tool_mask"] = mask
+        output["num_items_in_batch"] = self.accelerator.gather(mask.sum()).sum()
 
     def _filter_groups(self, inputs: list[dict[str, Any]]) -> list[dict[str, Any]]:
         """Sample problems until their groups are mixed; return TRL's rows of those groups."""
@@ -210,7 +216,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
     def _choose_problems(self, number: int) -> Sequence[str]:
         """Return the `number` problems that this process samples in the step.
 
-        They are its part of those of all processes.
+        They are its part of the problems of all processes.
         """
         chosen: list[Any] = [None]
         # The main process has written the steps before.
@@ -249,14 +255,16 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         columns = (cut_pieces(inputs, num_samples), cut_pieces(generated, num_samples), scored_P_G)
         return [SampledGroup(*group) for group in zip(*columns, strict=True)]
 
-    def generate(self, prompts: list[Any]) -> Any:
-        """Return what filtering has sampled already, or sample as TRL does."""
+    def generate(self, prompts: list[Any]) -> Generated:
+        """Return the responses that filtering has sampled already, or sample as TRL does."""
         if self._ready is not None:
-            return _join_generated(self._ready)
+            return join_generated(self._ready)
         with self.clock.phase("generate"):
             return super().generate(prompts)
 
-    def generate_responses(self, prompt_ids: list[list[int]], *rest: Any, **named: Any) -> Any:
+    def generate_responses(
+        self, prompt_ids: list[list[int]], *rest: object, **named: object
+    ) -> Completions:
         """Sample as TRL does, without dropout, and show the progress."""
         policy = self.model
         assert policy is not None
@@ -334,6 +342,13 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
             )
         return rollouts_P_G
 
+    # --- updates
+
+    def compute_policy_loss(self, model: nn.Module, inputs: dict[str, Any]) -> torch.Tensor:
+        """Return the loss of a pass, and show which of the step's passes it is."""
+        self._passes.begin_pass()
+        return super().compute_policy_loss(model, inputs)
+
     # --- sampling outside of training: held-out problems, and the probe
 
     def evaluate_policy(self) -> None:
@@ -408,7 +423,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
 
         Returns the groups of all processes, in the order of `tasks`.
         """
-        own_indices = _share_out(
+        own_indices = share_out(
             len(tasks),
             process=self.accelerator.process_index,
             num_processes=self.accelerator.num_processes,
@@ -492,7 +507,7 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         if step % self.config.evaluation.every_steps == 0 or step == self.config.num_steps:
             self.evaluate_policy()
 
-    def write_checkpoint(self, model: Any, trial: Any) -> None:
+    def write_checkpoint(self, model: nn.Module, trial: object) -> None:
         """Write TRL's checkpoint and publish it as the step's.
 
         It has the model's own generation config.
@@ -538,28 +553,6 @@ class MicroCoderTrainer(FrugalGRPOTrainer):
         return chat
 
 
-def _join_generated(groups: Sequence[SampledGroup]) -> tuple[Any, ...]:
-    """Return TRL's eight values of a round that was sampled before.
-
-    They are as without tools and images: we use neither.
-    """
-    rows = chain.from_iterable(group.generated for group in groups)
-    prompt_ids, completion_ids, completions, logprobs = (
-        list(column) for column in zip(*rows, strict=True)
-    )
-    reported = None if logprobs[0] is None else logprobs
-    return prompt_ids, completion_ids, None, completions, reported, {}, None, []
-
-
-def _share_out(number: int, *, process: int, num_processes: int) -> list[int]:
-    """Return the indices of the tasks that a process samples.
-
-    Every process takes equally many, some of them twice: sampling is a collective operation.
-    """
-    padded = math.ceil(number / num_processes) * num_processes
-    return [index % number for index in range(process, padded, num_processes)]
-
-
 class _StepBoundary(TrainerCallback):
     """Probes and evaluates before the first step.
 
@@ -569,7 +562,13 @@ class _StepBoundary(TrainerCallback):
     def __init__(self, trainer: MicroCoderTrainer) -> None:
         self.trainer = trainer
 
-    def on_train_begin(self, args: Any, state: Any, control: Any, **_: object) -> None:
+    def on_train_begin(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
         trainer = self.trainer
         config = trainer.config
         if config.rollout.temperature.kind == "diversity" and not trainer.run.probe.exists():
@@ -580,7 +579,13 @@ class _StepBoundary(TrainerCallback):
             # The time of the first evaluation is none of the first step's.
             trainer.clock.read()
 
-    def on_step_end(self, args: Any, state: Any, control: Any, **_: object) -> None:
+    def on_step_end(
+        self,
+        args: TrainingArguments,
+        state: TrainerState,
+        control: TrainerControl,
+        **_: object,
+    ) -> None:
         if state.global_step % self.trainer.batches.updates_per_step:
             return
         step = self.trainer.steps_done

@@ -1,4 +1,5 @@
-"""vLLM as TRL's sampler: its arguments, whether it is there, and patches for training on a CPU."""
+"""vLLM as TRL's sampler: its arguments, whether it is installed, and patches for training on a
+CPU."""
 
 import os
 from importlib.util import find_spec

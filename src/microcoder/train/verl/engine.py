@@ -100,16 +100,16 @@ def _rows(tasks: Sequence[Task], order: Sequence[int], *, split: str) -> list[di
 
 
 def is_main_process() -> bool:
-    """Return True: this process writes the run's files, all others are verl's."""
+    """Return True: this process writes the run's files. All other processes are verl's."""
     return True
 
 
 def wait_for_everyone() -> None:
-    """Return at once: this process is the only one of ours, the others are verl's."""
+    """Return at once: there is only this process of ours. All others are verl's."""
 
 
 def describe_machine(config: TrainConfig) -> dict[str, Any]:
-    """Return what the results may depend on: devices, processes and threads."""
+    """Return the machine's properties that results may depend on: devices, processes, threads."""
     gpus = [torch.cuda.get_device_name(index) for index in range(torch.cuda.device_count())]
     return {
         "gpus": gpus,
@@ -198,7 +198,7 @@ def train(
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """End a process that has not ended by itself: asked first, then killed."""
+    """End a process that has not ended by itself: ask first, then kill."""
     if process.poll() is not None:
         return
     process.terminate()
@@ -234,7 +234,7 @@ def export_model(config: TrainConfig, *, policy: str, checkpoint: Path, target: 
 def _merge_adapters(
     tensors: Mapping[str, torch.Tensor], lora: LoraAdapter
 ) -> dict[str, torch.Tensor]:
-    """Return a model's own weights, by its own names, with what the adapters add to them."""
+    """Return a model's own weights under its own names, with the adapters' changes added."""
     merged = {}
     for name, tensor in tensors.items():
         # They are added to the weights that they adapt.

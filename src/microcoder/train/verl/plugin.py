@@ -1,10 +1,8 @@
 """Plug-in that verl loads in each of its processes, to register our names.
 
-It is in the entry point group `verl.plugins`.
-
-Nothing of verl is imported here: each name is entered when verl itself imports the module that
-holds the registry. So a process pays only for what it uses, and verl users who use none of it pay
-nothing.
+It is in the entry point group `verl.plugins`. It imports nothing of verl. Each name is registered
+when verl itself imports the module with the registry. So a process pays only for what it uses, and
+verl users who use none of it pay nothing.
 """
 
 import importlib.util
@@ -24,10 +22,10 @@ def _own(name: str) -> ModuleType:
 
 
 def _forget_trl(module: ModuleType) -> None:
-    """Tell verl that there is no TRL, where TRL lacks the class that verl patches.
+    """Tell verl that TRL is not installed, where TRL lacks the class that verl patches.
 
-    verl patches a class for critics wherever TRL is installed; TRL has dropped it. It is looked
-    for without an import.
+    verl patches a class for critics wherever TRL is installed, but TRL has dropped it. The class is
+    looked for without importing TRL.
     """
     trl = importlib.util.find_spec("trl")
     if trl is None:

@@ -1,9 +1,7 @@
 """The judge as verl's reward manager, `reward.reward_manager.name=microcoder`.
 
-It judges responses as they end.
-
-A manager, not a reward function, since it sees the tokens: whether a response was cut off, and by
-which limit.
+It judges responses as they end. It is a manager and not a reward function, since a manager sees the
+tokens: whether a response was cut off, and by which limit.
 """
 
 import asyncio
@@ -98,9 +96,9 @@ class JudgeRewardManager(RewardManagerBase):
         self._limit = config.data.max_response_length
 
     async def run_single(self, data: Any) -> dict[str, Any]:
-        """Return `reward_score`, nan if unscored, and `reward_extra_info` of a response.
+        """Return `reward_score` (nan if unscored) and `reward_extra_info` of a response.
 
-        The latter is what verl's metrics average, and the verdict for our trainer.
+        The latter has what verl's metrics average, and the verdict for our trainer.
         """
         # The last of a session's outputs is the response.
         item = data[-1:][0]
@@ -123,7 +121,7 @@ class JudgeRewardManager(RewardManagerBase):
         return {"reward_score": score, "reward_extra_info": extra}
 
     async def judge_response(self, row: Mapping[str, Any], token_ids: list[int]) -> Judged:
-        """Return verdict and reward of one response, given as token ids, to a row of the data."""
+        """Return verdict and reward of a response, given as token ids, to a row of the data."""
         extra = row.get("extra_info") or {}
         # It reads a file, which would hold up all other responses.
         problem = await asyncio.to_thread(self._find_problem, row, extra)
@@ -146,7 +144,7 @@ class JudgeRewardManager(RewardManagerBase):
         return Judged(verdict, reward, problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
-        """Return the problem that a row is of: by its id in our file, or as the row holds it."""
+        """Return the problem of a row: by its id from our file, or from the row itself."""
         if self.problems is not None and "problem_id" in extra:
             return self.problems.find(str(extra["problem_id"]))
         tests = (row.get("reward_model") or {}).get("ground_truth")

@@ -13,7 +13,7 @@ import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 import transfer_queue as tq
@@ -29,6 +29,10 @@ from microcoder.train.algorithm.scoring import JudgedRollout, Rules, decide_grou
 from microcoder.train.rollouts import RolloutReader, ScoredRollout, opens_thinking
 from microcoder.train.run.weights import end_token_ids
 from microcoder.train.verl.names import COLUMN, problem_name
+
+if TYPE_CHECKING:
+    from omegaconf import DictConfig
+    from transformers import PreTrainedTokenizerBase
 
 FIELD = "microcoder"
 """Key in a response's `reward_extra_info` that holds its `Judged` as JSON."""
@@ -55,7 +59,7 @@ class Judged:
 _JUDGED = TypeAdapter(Judged)
 
 
-def build_reader(config: Any, tokenizer: Any) -> RolloutReader:
+def build_reader(config: DictConfig, tokenizer: PreTrainedTokenizerBase) -> RolloutReader:
     """Return the reader of responses under verl's configuration."""
     model = omega_conf_to_dataclass(config.actor_rollout_ref.model)
     options = dict(config.data.get("apply_chat_template_kwargs") or {})
@@ -166,7 +170,7 @@ def _read_judged(
     seed: int,
     step: int,
 ) -> JudgedRollout:
-    """Return what a row tells of its response: text, program, verdict, reward and mask draw."""
+    """Return what a row says of its response: text, program, verdict, reward and mask draw."""
     stored = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
     extra_info = row["extra_info"] or {}
     name = problem_name(extra_info, row["data_source"] or "")

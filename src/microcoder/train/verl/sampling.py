@@ -1,10 +1,8 @@
 """Passes temperature, length limit and seed with the prompts to verl's agent loops.
 
-Also an agent loop of our own.
-
-verl's workers hold a copy of the configuration from the start of the run, so values that change
-from step to step would not reach them that way. Any agent loop can be used: each of its requests is
-sampled with these values.
+verl's workers copy the configuration at the start of the run, so that values which change from step
+to step would not reach them that way. Any agent loop can be used: each of its requests is sampled
+with these values. This file also has an agent loop of our own.
 """
 
 import time

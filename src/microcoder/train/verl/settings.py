@@ -37,6 +37,7 @@ from microcoder.train.verl.names import MANAGER, REWARD_MANAGER, TRAINER_MODE, T
 
 if TYPE_CHECKING:
     import torch
+    from omegaconf import DictConfig
 
 ESTIMATORS = "microcoder_"
 """Prefix of our advantages among verl's estimators.
@@ -103,7 +104,7 @@ class PluginSettings(Config):
         return _validate(AlgorithmConfig, values)
 
 
-def read_settings(config: Any) -> PluginSettings:
+def read_settings(config: DictConfig) -> PluginSettings:
     """Return the settings in verl's configuration.
 
     ConfigError for an unknown key or a wrong value.
@@ -128,16 +129,13 @@ def _validate(schema: type[ConfigT], values: object) -> ConfigT:
         ) from None
 
 
-def refuse_idle(config: Any, settings: PluginSettings) -> None:
-    """Raise ConfigError for options that other options make ineffective or wrong.
-
-    They are ours, or verl's.
-    """
+def refuse_idle(config: DictConfig, settings: PluginSettings) -> None:
+    """Raise ConfigError for options, ours or verl's, that other options make useless or wrong."""
     for fault in _contradictions(config, settings):
         raise ConfigError(fault)
 
 
-def _contradictions(config: Any, settings: PluginSettings) -> Iterator[str]:
+def _contradictions(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
     yield from _find_mode_faults(config, settings)
     yield from _find_estimator_faults(config)
     yield from _find_mismatch_faults(config, settings)
@@ -149,14 +147,14 @@ _USUAL_MODE = f"trainer.v1.trainer_mode={TRAINER_MODE}"
 """Option of verl that trains step by step."""
 
 
-def _is_corrected(config: Any) -> bool:
+def _is_corrected(config: DictConfig) -> bool:
     """Return whether verl's own correction of the mismatch is on."""
     correction = config.algorithm.get("rollout_correction") or {}
     return any(correction.get(name) for name in ("rollout_is", "rollout_rs", "bypass_mode"))
 
 
-def _find_mode_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
-    """Yield what does not go with a trainer mode, or with the agent loop manager of ours."""
+def _find_mode_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
+    """Yield options that conflict with the trainer mode, or with our agent loop manager."""
     mode = config.trainer.v1.trainer_mode
     is_async = "async" in str(mode)
     if is_async and not (settings.mismatch or _is_corrected(config)):
@@ -188,8 +186,8 @@ def _find_mode_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
         )
 
 
-def _find_estimator_faults(config: Any) -> Iterator[str]:
-    """Yield what changes rewards or advantages behind our estimators."""
+def _find_estimator_faults(config: DictConfig) -> Iterator[str]:
+    """Yield options of verl that would change rewards or advantages behind our estimators."""
     algorithm = config.algorithm
     estimator = str(algorithm.adv_estimator)
     if algorithm.use_kl_in_reward:
@@ -204,8 +202,8 @@ def _find_estimator_faults(config: Any) -> Iterator[str]:
         )
 
 
-def _find_mismatch_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
-    """Yield what our correction of the mismatch does not go with."""
+def _find_mismatch_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
+    """Yield options that conflict with our correction of the mismatch."""
     if settings.mismatch and _is_corrected(config):
         yield (
             "microcoder.mismatch and algorithm.rollout_correction correct one thing twice; drop one"
@@ -217,8 +215,9 @@ def _find_mismatch_faults(config: Any, settings: PluginSettings) -> Iterator[str
         )
 
 
-def _find_judge_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
-    """Yield what keeps responses from being judged whole, by our judge and rewards alone."""
+def _find_judge_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
+    """Yield options by which responses are not judged whole, or not by our judge and rewards
+    alone."""
     needy = build_rewards(settings.rewards).needs_all_tests
     if needy and settings.evaluator.stop != "never":
         yield (
@@ -250,8 +249,8 @@ def _find_judge_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
         )
 
 
-def _find_choice_faults(config: Any, settings: PluginSettings) -> Iterator[str]:
-    """Yield what the active choice of problems does not go with."""
+def _find_choice_faults(config: DictConfig, settings: PluginSettings) -> Iterator[str]:
+    """Yield options that conflict with the active choice of problems."""
     if settings.problem_choice != "active":
         return
     is_filtered = (config.algorithm.get("filter_groups") or {}).get("enable")
@@ -273,8 +272,8 @@ def estimate(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return advantages and returns, both of shape (responses, tokens); unscored responses get 0.
 
-    Changes `token_level_rewards`: an unscored response's nan becomes the mean of its group's scored
-    ones, or of the batch's if there is none. So the means that verl reports are those of scored
+    Changes `token_level_rewards`: the nan of an unscored response becomes the mean of its group's
+    scored responses, or of the batch's if the group has none. So verl reports the means of scored
     responses.
     """
     # The reward is at the last token; the others are 0.

@@ -1,11 +1,9 @@
 """MicroCoder-GRPO on verl's own trainers, by `trainer.v1.trainer_mode=microcoder`.
 
-Some of their methods are overridden.
-
-verl samples, scores as responses end, balances, takes log-probs, corrects, updates, saves and logs.
-Added are: how each step is sampled; what rewards, masks and advantages its responses get, by the
-functions that every engine calls; and the files of a run directory. verl's `global_steps` is our
-step.
+verl samples, scores responses as they end, balances, takes log-probs, corrects, updates, saves and
+logs. Some of its methods are overridden, to add three things: how each step is sampled; which
+rewards, masks and advantages its responses get, by the functions that every engine calls; and the
+files of a run directory. verl's `global_steps` is our step.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import torch
-from omegaconf import open_dict
+from omegaconf import DictConfig, open_dict
 from torch.nn.utils.rnn import pad_sequence
 from torch.utils.data import DataLoader, Subset
 from verl.trainer.ppo.v1.trainer_base import register_trainer
@@ -69,7 +67,7 @@ class MicroCoder(PPOTrainer):
     stock_mode: ClassVar[str]
     """verl's mode that is extended."""
 
-    def __init__(self, config: Any) -> None:
+    def __init__(self, config: DictConfig) -> None:
         self.settings: PluginSettings = read_settings(config)
         self.algorithm = self.settings.build_algorithm(str(config.algorithm.adv_estimator))
         self.rewards = build_rewards(self.settings.rewards)
@@ -113,9 +111,8 @@ class MicroCoder(PPOTrainer):
                 self.config.trainer.val_before_train = False
 
     def on_train_begin(self) -> None:
-        """Probe for the temperature, if its schedule is of kind `diversity`.
-
-        That is before training samples are drawn.
+        """Probe for the temperature before the first samples, if the schedule is of kind
+        `diversity`.
         """
         if isinstance(self.settings.temperature, DiversityTemperature):
             self._probe(self.settings.temperature)
@@ -158,10 +155,10 @@ class MicroCoder(PPOTrainer):
         )
 
     def _fetch_one_gen_batch(self) -> Any:
-        """Fetch prompts, with ids made of step and index.
+        """Fetch prompts, and give them ids made of step and index.
 
-        verl's own are random; by these the order is reproducible. With `problem_choice = "active"`
-        the chosen problems replace those of verl's data loader.
+        verl's own ids are random; with ours the order can be reproduced. With `problem_choice =
+        "active"` the chosen problems replace those of verl's data loader.
         """
         if self.settings.problem_choice == "active":
             self._load_chosen_problems()
@@ -204,9 +201,8 @@ class MicroCoder(PPOTrainer):
     # --- decisions
 
     def _compute_advantage(self, batch: Any, metrics: dict[str, Any]) -> Any:
-        """Write the step's rewards, let verl estimate and correct, then write our decisions.
-
-        These are advantages and masks.
+        """Write the step's rewards, let verl estimate and correct, then write our advantages and
+        masks.
         """
         groups = self._read_sessions(batch, limit=self.config.data.max_response_length)
         rules = build_rules(
@@ -250,11 +246,11 @@ class MicroCoder(PPOTrainer):
         )
 
     def _write_rewards(self, batch: Any, scored: Mapping[str, ScoredRollout]) -> None:
-        """Write each response's reward into `rm_scores`.
+        """Write each response's reward into `rm_scores`; an unscored response gets the mean of the
+        scored.
 
-        An unscored one gets the mean of the scored ones. So the means that verl reports are those
-        of scored responses. No gradient comes from it: our advantages leave unscored responses out
-        of their group.
+        So verl reports the means of scored responses. There is no gradient from it: our advantages
+        leave unscored responses out of their group.
         """
         scored_rewards = [sample.reward for sample in scored.values() if sample.reward is not None]
         if not scored_rewards:
@@ -416,7 +412,7 @@ class MicroCoder(PPOTrainer):
     def _compute_metrics(
         self, batch: Any, metrics: dict[str, Any], timing_raw: Any, **kwargs: Any
     ) -> None:
-        """Record the step once verl's metrics are known; then save the checkpoint if one is due."""
+        """Record the step when verl's metrics are known; then save the checkpoint if it is time."""
         super()._compute_metrics(batch, metrics, timing_raw, **kwargs)
         optimizer = {}
         for theirs, ours in OPTIMIZER_METRICS.items():
@@ -446,7 +442,7 @@ class MicroCoder(PPOTrainer):
     def _save_checkpoint(self) -> None:
         """Postpone saving until the step is recorded.
 
-        A run that is killed before then has neither.
+        A run that is killed before then has neither record nor checkpoint.
         """
         self._saves = True
 

@@ -165,7 +165,7 @@ def translate(
 
 
 def _refuse_overrides(config: TrainConfig, decided: Mapping[str, Any]) -> None:
-    """Raise ConfigError for an option in [verl] that the recipe decides, or without effect."""
+    """Raise ConfigError for an option in [verl] that has no effect, or that the recipe decides."""
     for name in config.verl:
         for own_name, value in decided.items():
             if _overlap(name, own_name):
@@ -338,7 +338,7 @@ def translate_loss(config: TrainConfig) -> dict[str, Any]:
 def _corrects_mismatch(config: TrainConfig) -> bool:
     """Return whether the loss is weighted by importance ratios.
 
-    They are needed where the sampler has other kernels, or older weights.
+    They are needed where the sampler has other kernels or older weights than the trainer.
     """
     if config.rollout.corrects_mismatch:
         return True

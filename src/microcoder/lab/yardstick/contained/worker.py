@@ -20,7 +20,11 @@ import os
 import resource
 import sys
 import time
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 """Folder of this file."""
@@ -75,11 +79,11 @@ def main() -> None:
         _send(answers, {"token": settings["token"], **_answer(ask, json.loads(line))})
 
 
-def _import_judges() -> Any:
-    """Return the module of judges, by the name by which adapters import it.
+def _import_judges() -> ModuleType:
+    """Return the module of judges, under the name by which adapters import it.
 
-    Other files of this folder, and the module by its own name, are no modules: those of a judge's
-    own must be found.
+    Afterwards no file of this folder can be imported by its own name: modules of the same name that
+    belong to a judge must be found.
     """
     sys.path.insert(0, _HERE)
     judges = importlib.import_module("judges")
@@ -88,8 +92,8 @@ def _import_judges() -> Any:
     return judges
 
 
-def _answer(ask: Any, case: dict[str, Any]) -> dict[str, Any]:
-    """Return a judge's answer to a case, with its time and with what it left behind."""
+def _answer(ask: Callable[[dict[str, Any]], Any], case: dict[str, Any]) -> dict[str, Any]:
+    """Return a judge's answer to a case, its time, and what it left behind."""
     processes = _orphans()
     files = _files()
     accepted = None
@@ -136,14 +140,14 @@ def _orphans() -> set[tuple[int, str]]:
 
 
 def _files() -> set[str]:
-    """Return the paths of what is in the shared folders."""
+    """Return the paths of everything in the shared folders."""
     paths = set()
     for folder in filter(os.path.isdir, _SCRATCH):
         paths.update(os.path.join(folder, name) for name in os.listdir(folder))
     return paths
 
 
-def _contain(kernel: Any, folder: str, keep: list[str]) -> str:
+def _contain(kernel: ModuleType, folder: str, keep: list[str]) -> str:
     """Isolate a child; the calling process never returns.
 
     Args:
@@ -177,7 +181,7 @@ def _contain(kernel: Any, folder: str, keep: list[str]) -> str:
     return problem
 
 
-def _enter(kernel: Any) -> None:
+def _enter(kernel: ModuleType) -> None:
     """Enter namespaces of this process's own, as their root user."""
     # Read before: inside, both are unknown until they are mapped.
     user = os.getuid()
@@ -194,7 +198,7 @@ def _write_own(name: str, text: str) -> None:
         file.write(text)
 
 
-def _close_file_system(kernel: Any, keep: list[str]) -> None:
+def _close_file_system(kernel: ModuleType, keep: list[str]) -> None:
     """Make the file system read-only, and the shared folders new and small."""
     kernel.mount("none", "/", None, _PRIVATE | _RECURSIVE)
     kernel.make_mount_read_only("/", has_devices=True)
@@ -212,7 +216,7 @@ def _close_file_system(kernel: Any, keep: list[str]) -> None:
     kernel.mount("proc", "/proc", "proc")
 
 
-def _become_child(kernel: Any) -> None:
+def _become_child(kernel: ModuleType) -> None:
     """Continue in a child; the parent adopts orphans, and ends when the child does."""
     child = os.fork()
     if not child:

@@ -19,7 +19,11 @@ import subprocess as processes
 import sys
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from microcoder.judge.fleet.http import JudgeClient
+    from microcoder.judge.fleet.judge import Judge
 
 Ask = Callable[[dict[str, Any]], "bool | None"]
 """A function from a case to whether its program is accepted; None if the judge could not tell."""
@@ -92,7 +96,7 @@ def http_v1(url: str) -> tuple[Ask, str]:
     return _ask_ours(JudgeClient(url)), url
 
 
-def _ask_ours(judge: Any) -> Ask:
+def _ask_ours(judge: Judge | JudgeClient) -> Ask:
     from microcoder.judge.core.types import Problem, Program
 
     def ask(case: dict[str, Any]) -> bool | None:
@@ -154,16 +158,16 @@ def by_its_signature(check: Callable[..., Any]) -> Ask:
     return ask
 
 
-def plain(result: Any) -> Any:
+def plain(result: object) -> object:
     """Return a result as Python's own value: LiveCodeBench's code also returns numpy's booleans."""
     return result.item() if hasattr(result, "item") else result
 
 
 def function(reference: str) -> tuple[Ask, str]:
-    """Return your own function as a judge: called as (code, tests, time_limit) if it takes these,
-    else with a case.
+    """Return your own function as a judge.
 
-    A case has all there is to know.
+    It is called with (code, tests, time_limit) if it has these parameters, else with the whole
+    case.
     """
     judge = load_function(reference)
     parameters = inspect.signature(judge).parameters
