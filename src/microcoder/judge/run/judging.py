@@ -40,6 +40,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import (
     CHECKER_FAULT,
     Outcome,
+    Problem,
     Program,
     Repeat,
     TestResult,
@@ -50,6 +51,7 @@ from microcoder.judge.run import verdicts
 from microcoder.judge.run.attempts import Attempts
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.checkers import CheckerProgram
+from microcoder.judge.run.conversations import conversation_task, judge_conversation
 from microcoder.judge.run.explanations import add_packages
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.options import StopRule
@@ -204,11 +206,10 @@ class Session:
         )
 
     def _prepare(
-        self, opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem
+        self, opened: contextlib.ExitStack, code: str, prepared: PreparedProblem
     ) -> _Trial | TestResult:
         """Return a program ready to be judged, or the one result that decides it already."""
         problem = prepared.problem
-        code = prepared.submit(answer)
         # The checker first: without it no program of the problem can be judged.
         checking = self._prepare_checker(opened, prepared)
         if isinstance(checking, TestResult):
@@ -220,13 +221,10 @@ class Session:
             code,
             problem.memory_limit_mib,
             is_function=problem.fn_name is not None,
-            answer=answer,
+            beside=_list_beside(problem),
         )
         if isinstance(loaded, str):
             return verdicts.without_run(Outcome.COMPILE_ERROR, loaded)
-        # A harness compiles its answer at run time, where nobody tells that error from others.
-        if problem.harness is not None and (message := find_syntax_error(answer)):
-            return verdicts.without_run(Outcome.COMPILE_ERROR, message)
         # The same parse serves the screen of programs whose tests may share a process.
         may_share = self._options.batch_tests and len(prepared.tests) > 1
         is_screened = may_share and not language.is_built
@@ -314,6 +312,8 @@ class Session:
         """Return the next tests if they are to share a process; empty to run the next by itself."""
         # A program that changed the library could tell later tests by that.
         if attempts.is_apart or not self._options.batch_tests:
+            return ()
+        if trial.problem.problem.assertions is not None:
             return ()
         # Streams by name are files in the folder of one test; what was built has no module to
         # share.
@@ -443,12 +443,35 @@ class Session:
     def _judge_test(
         self, trial: _Trial, test: PreparedTest, *, is_only_attempt: bool = False
     ) -> TestResult:
+        if trial.problem.problem.assertions is not None:
+            return self._judge_conversation(trial, test, is_only_attempt=is_only_attempt)
         task = trial.task(test.stdin)
         try:
             run = self.sandboxes.run(
                 trial.kind, task, trial.problem, is_only_attempt=is_only_attempt
             )
             return self._judge_run(trial, run, test)
+        except (EvaluatorFault, OSError) as fault:
+            return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
+
+    def _judge_conversation(
+        self, trial: _Trial, test: PreparedTest, *, is_only_attempt: bool
+    ) -> TestResult:
+        """Judge a test that is a program, which calls the judged one."""
+        source = str(test.expected)
+        kind = self.kind_of(find_language("python"), source, is_large=False)
+        # Not once more by itself: both begin anew then.
+        use = partial(self.sandboxes.use, replace(kind, is_partner=True), is_last=True)
+        try:
+            with contextlib.closing(LoadedProgram(source)) as loaded:
+                task = conversation_task(trial.loaded, loaded, trial.problem, use)
+                run = self.sandboxes.run(
+                    trial.kind, task, trial.problem, is_only_attempt=is_only_attempt
+                )
+                rejection = trial.loaded.rejection()
+                if rejection is not None:
+                    return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
+                return self._explain(judge_conversation(trial.problem, run, loaded))
         except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
@@ -464,8 +487,11 @@ class Session:
             return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if trial.checking is not None:
             return trial.checking.judge(run, trial.problem, test)
-        result = trial.problem.judge(run, test)
-        if result.verdict is not Outcome.RUNTIME_ERROR:
+        return self._explain(trial.problem.judge(run, test))
+
+    def _explain(self, result: TestResult) -> TestResult:
+        """Return a result whose words say which package was missing, if one was."""
+        if result.verdict not in (Outcome.RUNTIME_ERROR, Outcome.SANDBOX_FAULT):
             return result
         packages = (package.name for package in self.sandboxes.packages.profile.packages)
         return replace(result, detail=verdicts.shorten(add_packages(result.detail, packages)))
@@ -483,7 +509,7 @@ class Session:
         memory_mib: int,
         *,
         is_function: bool = False,
-        answer: str = "",
+        beside: Sequence[str] = (),
     ) -> Loaded | str:
         """Return a program ready to run, or the compiler's message.
 
@@ -493,13 +519,13 @@ class Session:
             code: the source that is run.
             memory_mib: its memory limit.
             is_function: a function of it is called.
-            answer: the code that a harness calls.
+            beside: sources that run with it: its tests, if they are programs.
 
         Raises:
             EvaluatorFault: there is no compiler or interpreter, or a package is missing here.
         """
         if not language.is_built:
-            self._check_imports(language, (code, answer), is_function=is_function)
+            self._check_imports(language, (code, *beside), is_function=is_function)
             return opened.enter_context(contextlib.closing(LoadedProgram(code)))
         # Kept, so that its tests and equal programs are built once.
         build = self._builds.get(language, code, lambda: self._build(language, code))
@@ -516,7 +542,7 @@ class Session:
         if trouble:
             raise EvaluatorFault(trouble)
         packages = self.sandboxes.packages
-        # A harness and the answer that it calls may each import packages.
+        # Tests that are programs may import packages, too.
         for source in sources:
             problem = packages.find_problem(source, is_function=is_function)
             if problem:
@@ -545,6 +571,13 @@ class Session:
         packages = self.sandboxes.packages
         preload = packages.profile.preload_for(code) if packages.folder else ()
         return SandboxKind(preload, is_large)
+
+
+def _list_beside(problem: Problem) -> Sequence[str]:
+    """Return the sources that run with a program: its tests, if they are programs."""
+    if problem.assertions is None:
+        return ()
+    return (problem.assertions.setup, *(test.output for test in problem.tests))
 
 
 def _stops_after(result: TestResult, stop: StopRule) -> bool:

@@ -16,11 +16,17 @@ test's outcome is that of the first row that applies:
 | the sandbox broke, a package is missing, the checker is broken   | `SANDBOX_FAULT` |
 | nothing of these                                                 | `ACCEPTED`      |
 
+A test that is a program (`Problem.assertions`) runs in a process of its own and calls the program's
+function in the other. Its failed assertion is a `WRONG_ANSWER`, and so is any error of it after its
+first call; before that it is a `SANDBOX_FAULT`. An exception of the program that it does not expect
+is a `RUNTIME_ERROR`. If the test breaks a limit after its first call, that limit's outcome counts.
+
 The first test that is not accepted decides about the program. `tests/judge/test_reference.py` holds
 the fast judge against this one on a sample, `benchmarks/differential.py` on thousands of programs.
 """
 
 import contextlib
+import json
 import re
 import signal
 from collections.abc import Iterator, Mapping
@@ -31,8 +37,7 @@ from microcoder import Checker, EvaluatorFault, Outcome, Problem, Program, TestR
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value, write_json
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.syntax import try_parse
-from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, TestCase
+from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Assertions, TestCase
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import (
     STANDARD,
@@ -47,6 +52,7 @@ from microcoder.judge.run.builds import (
     run_compiler,
 )
 from microcoder.judge.run.checks import read_test
+from microcoder.judge.run.conversations import converse, read_report
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
 from microcoder.judge.sandbox.protocol import NO_RUNTIME, STDIN_FILE, Expiry
 
@@ -85,12 +91,12 @@ class _Source:
 
     language: Language
     code: str
-    """What is run: the answer, or a harness that calls it."""
+    """What is run."""
     limits: Limits
     memory_mib: int
     """Its limit on resident memory."""
-    answer: str = ""
-    """The answer that a harness calls, else the code once more."""
+    beside: tuple[str, ...] = ()
+    """Sources that run with it: its tests, if they are programs."""
     fn_name: str = ""
     """The function that is called; empty for a program that reads stdin."""
     scratch_mib: int = LARGE_SCRATCH_MIB
@@ -184,16 +190,16 @@ def _judge_tests(
             fault = f"{CHECKER_FAULT}was not built: {checking}"
             yield _without_run(Outcome.SANDBOX_FAULT, fault)
             return
-    # A harness compiles its answer at run time, where nobody tells that error from others.
-    if problem.harness is not None and try_parse(answer) is None:
-        yield _without_run(Outcome.COMPILE_ERROR, "SyntaxError")
-        return
     ready = _load(opened, _describe_program(answer, problem, machine), machine)
     if isinstance(ready, str):
         yield _without_run(Outcome.COMPILE_ERROR, ready)
         return
     call = find_call(problem) if ready.source.fn_name else None
     message = None if call is None else call.model_dump(mode="json", exclude_defaults=True)
+    if problem.assertions is not None:
+        for test in problem.tests:
+            yield _judge_conversation(ready, problem, test.output, machine)
+        return
     for number, test in enumerate(problem.tests, 1):
         run = _run_test(ready, problem, test, message)
         yield _judge_run(ready, run, problem, number, checking)
@@ -215,12 +221,12 @@ def _describe_checker(checker: Checker, machine: _Machine) -> _Source:
 def _describe_program(answer: str, problem: Problem, machine: _Machine) -> _Source:
     """Return what is run for an answer, with the limits of a test."""
     language = language_of(problem)
-    code = answer
     fn_name = problem.fn_name or ""
-    if problem.harness is not None:
-        # A harness is a program that reads stdin, and is given the answer's source.
-        code = f"{problem.harness}\n\nmain({answer!r})\n"
+    beside: tuple[str, ...] = ()
+    if problem.assertions is not None:
+        # Its tests call it, and expect no value.
         fn_name = ""
+        beside = (problem.assertions.setup, *(test.output for test in problem.tests))
     seconds = (problem.time_limit_seconds + language.startup_seconds) * machine.time_scale
     memory_mib = problem.memory_limit_mib + language.startup_memory_mib
     # Twice what is expected may be written, so that a longer output is wrong and not an excess.
@@ -231,7 +237,7 @@ def _describe_program(answer: str, problem: Problem, machine: _Machine) -> _Sour
         memory_bytes=(memory_mib + SPARE_MEMORY_MIB) << 20,
         output_bytes=max(OUTPUT_MIB, 2 * (longest >> 20)) << 20,
     )
-    source = _Source(language, code, limits, memory_mib, answer, fn_name, SCRATCH_MIB)
+    source = _Source(language, answer, limits, memory_mib, beside, fn_name, SCRATCH_MIB)
     if source.opens_streams:
         return replace(source, scratch_mib=LARGE_SCRATCH_MIB)
     return source
@@ -259,8 +265,8 @@ def _load(opened: contextlib.ExitStack, source: _Source, machine: _Machine) -> _
 def _interpret(source: _Source, machine: _Machine) -> _Ready:
     """Return a Python program that is loaded as it is."""
     packages = machine.packages
-    # A harness and the answer that it calls may each import packages.
-    for text in (source.code, source.answer):
+    # Tests that are programs may import packages, too.
+    for text in (source.code, *source.beside):
         missing = packages.find_problem(text, is_function=bool(source.fn_name))
         if missing:
             raise EvaluatorFault(missing)
@@ -301,6 +307,70 @@ def _run_test(
         has_named_streams=opens_streams,
     )
     return ready.sandbox.run(task, ready.source.limits)
+
+
+def _judge_conversation(
+    ready: _Ready, problem: Problem, code: str, machine: _Machine
+) -> TestResult:
+    """Return the result of a test that is a program."""
+    settings = {"fn_name": problem.fn_name, **_check_assertions(problem).model_dump(mode="json")}
+    checker_limits = _describe_checker(Checker(type="program", code=code), machine)
+    with contextlib.ExitStack() as opened:
+        test = _load(opened, checker_limits, machine)
+        # A Python program is never refused before it runs.
+        assert not isinstance(test, str)
+        run = converse(
+            ready.sandbox,
+            test.sandbox,
+            ready.loaded,
+            test.loaded,
+            settings=json.dumps(settings).encode(),
+            limits=ready.source.limits,
+            test_limits=test.source.limits,
+        )
+        rejection = ready.loaded.rejection()
+        if rejection:
+            return _result(run, Outcome.COMPILE_ERROR, rejection)
+        failure = _find_failure(run, ready.source)
+        if failure:
+            return _result(run, *failure)
+        return _judge_report(run, ready.source, test)
+
+
+def _check_assertions(problem: Problem) -> Assertions:
+    assert problem.assertions is not None
+    return problem.assertions
+
+
+def _judge_report(run: Run, source: _Source, test: _Ready) -> TestResult:
+    """Return the result of a program by what its test reported."""
+    assert run.test is not None
+    report = read_report(run.test)
+    if report is None or report.ending == "broken":
+        words = report.detail if report else test.loaded.rejection() or _last_line(run.test)
+        return _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}failed: the test: {words}")
+    if report.ending == "passed":
+        if not report.num_calls:
+            words = "it ended without a call of the program"
+            return _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}failed: the test: {words}")
+        return _result(run, Outcome.ACCEPTED, "", "assertions")
+    if report.ending == "failed":
+        return _result(run, Outcome.WRONG_ANSWER, report.detail, "assertions")
+    if report.ending == "too_long":
+        return _result(run, Outcome.OUTPUT_LIMIT, "a message exceeds 16 MiB")
+    if report.ending == "calling":
+        outcome, words = _find_failure(run.test, test.source) or (Outcome.WRONG_ANSWER, "it ended")
+        if outcome is Outcome.RUNTIME_ERROR:
+            outcome = Outcome.WRONG_ANSWER
+        return _result(run, outcome, f"the test itself: {words}")
+    if report.ending == "raised":
+        # As if it had ended the program.
+        ended = replace(run, stderr=report.detail, result=run.result._replace(exit_code=1))
+        failure = _find_failure(ended, source)
+        if failure:
+            return _result(run, *failure)
+    words = report.detail or "the program ended before its function returned"
+    return _result(run, Outcome.RUNTIME_ERROR, words)
 
 
 def _judge_run(

@@ -17,7 +17,7 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -78,6 +78,18 @@ class DiskFull(SandboxDied):
     """
 
 
+class PassedOn:
+    """Descriptors that a run is given and nobody else keeps: closed once they are sent."""
+
+    def __init__(self, numbers: Sequence[int] = ()) -> None:
+        self.numbers = list(numbers)
+
+    def close(self) -> None:
+        """Close those that are not closed yet."""
+        while self.numbers:
+            os.close(self.numbers.pop())
+
+
 @dataclass(frozen=True, slots=True)
 class TestTask:
     """A test to run; the caller closes the descriptors."""
@@ -91,6 +103,10 @@ class TestTask:
     """Files for the scratch folder; None makes an empty folder."""
     options: Mapping[str, Any]
     """The fields of `Request` that say how to run the test, without limits."""
+    pipes: PassedOn = field(default_factory=PassedOn)
+    """Of a conversation (see `conversations`): the pipe that it reads, and the one it writes to."""
+    run_in: Callable[[Sandbox, Limits], Run] | None = None
+    """Runs it in a sandbox together with another process, where it cannot run by itself."""
 
 
 class Loaded:
@@ -308,8 +324,9 @@ class Sandbox:
             SandboxDied: the fork server is gone or does not answer.
         """
         is_function = bool(task.options.get("fn_name"))
+        is_test = task.options.get("role") == protocol.ASKS
         # Those of a batch come in its frames.
-        has_wire = (is_function and batch is None) or self._builds
+        has_wire = (is_function and batch is None) or self._builds or is_test
         opened: list[int] = []
         try:
             streams = _open_streams(task.stdin, opened, has_wire=has_wire)
@@ -319,7 +336,10 @@ class Sandbox:
             contents = [content for content in task.files.values() if content is not None]
             files = [make_memory_file(content) for content in contents]
             # In the order in which the fork server expects them.
-            descriptors = [task.source, task.cache, *streams.listed(), *shared, *files]
+            standard = streams.listed()
+            pipes = task.pipes.numbers
+            further = [*standard[:3], *pipes, *standard[3:], *shared, *files]
+            descriptors = [task.source, task.cache, *further]
             opened += files
             request = Request(
                 limits.cpu_seconds,
@@ -333,11 +353,12 @@ class Sandbox:
                 **task.options,
             )
             watchdog = Watchdog(limits, self._owner.slot, self._owner.record)
-            result = self._exchange(request, descriptors, watchdog, batch)
+            result = self._exchange(request, descriptors, watchdog, batch, task.pipes)
             return _read_run(streams, result, batch, is_function=is_function)
         finally:
             for descriptor in opened:
                 os.close(descriptor)
+            task.pipes.close()
             if batch is not None:
                 batch.close()
 
@@ -359,11 +380,14 @@ class Sandbox:
         descriptors: Sequence[int],
         watchdog: Watchdog,
         batch: ProcessBatch | None,
+        pipes: PassedOn,
     ) -> Result:
         """Send a request, answer what the fork server asks, and return the result."""
         patience_seconds = request.wall_seconds + _GRACE_SECONDS
         try:
             self._send(request.pack(), descriptors)
+            # Each side of a conversation sees the other's end by its pipe.
+            pipes.close()
             answer, received = self._receive(patience_seconds, batch)
             while answer[:1] in QUESTIONS and len(received) == 1:
                 seconds = watchdog.reply(answer, received[0])
