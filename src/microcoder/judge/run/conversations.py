@@ -33,7 +33,7 @@ from microcoder.judge.run import verdicts
 from microcoder.judge.run.supervisor import Loaded, PassedOn, Sandbox, TestTask
 from microcoder.judge.run.timing import CHECKER_MIB, Limits
 from microcoder.judge.run.verdicts import PreparedProblem, Run
-from microcoder.judge.sandbox.protocol import ANSWERS, ASKS, Ending
+from microcoder.judge.sandbox.protocol import ANSWERS, ASKS, Ending, Expiry
 
 _BY_LIMIT = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT)
 _PATIENCE = 20.0
@@ -186,10 +186,14 @@ def judge_conversation(prepared: PreparedProblem, run: Run, test: Loaded) -> Tes
         test: the test, loaded.
     """
     assert run.test is not None
+    report = read_report(run.test)
+    # Meanwhile the program only waited.
+    if report is None and run.test.result.expired == Expiry.CPU:
+        seconds = prepared.checker_limits.cpu_seconds
+        return _refuse_test(f"it took more than {seconds:g} s of CPU time")
     failure = prepared.find_failure(run)
     if failure is not None:
         return verdicts.result_of(run, *failure)
-    report = read_report(run.test)
     if report is None:
         return _refuse_test(test.rejection() or _last_words(run.test))
     match report.ending:

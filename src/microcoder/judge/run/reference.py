@@ -331,6 +331,11 @@ def _judge_conversation(
         rejection = ready.loaded.rejection()
         if rejection:
             return _result(run, Outcome.COMPILE_ERROR, rejection)
+        assert run.test is not None
+        if not run.test.wire and run.test.result.expired == Expiry.CPU:
+            seconds = test.source.limits.cpu_seconds
+            words = f"failed: the test: it took more than {seconds:g} s of CPU time"
+            return _without_run(Outcome.SANDBOX_FAULT, CHECKER_FAULT + words)
         failure = _find_failure(run, ready.source)
         if failure:
             return _result(run, *failure)

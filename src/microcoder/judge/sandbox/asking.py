@@ -9,6 +9,7 @@ wrote decides about it.
 from __future__ import annotations
 
 import ast
+import builtins
 import contextlib
 import io
 import json
@@ -84,7 +85,7 @@ class _Test:
         exec(compile(setup, SETUP_NAME, "exec"), self.names)
         surroundings = TestSurroundings(f"{setup}\n{self._source}")
         # Nothing that the test has already is taken from the answer.
-        names = [name for name in settings["names"] if name not in self.names]
+        names = [name for name in settings["names"] if not self._has(name)]
         common = _find_classes(setup)
         begin = {**surroundings.begin, **settings, "names": names, "common": common}
         home = Home(self.names, is_test=True)
@@ -109,6 +110,9 @@ class _Test:
         taken = {**dict(pairs), fn_name: entry}
         self.names.update(taken, candidate=entry)
         _offer_modules(taken)
+
+    def _has(self, name: str) -> bool:
+        return name in self.names or hasattr(builtins, name)
 
     def report_exit(self, end: SystemExit) -> NoReturn:
         """Report a test that ended itself, as `unittest.main` and `pytest.main` do."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import importlib
+import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -44,16 +45,16 @@ class _Arrays:
         return {
             self._numpy.ndarray: array,
             self._numpy.generic: Kind("numpy.scalar", self._take_scalar, self._make_scalar),
-            self._numpy.dtype: Kind("numpy.dtype", lambda value: [value.str], self._read_type),
+            self._numpy.dtype: Kind(
+                "numpy.dtype", lambda value: [_write_type(value)], self._read_type
+            ),
         }
 
     def _take_array(self, value: Any) -> list[Any]:
         plain = self._numpy.asarray(value)
-        head = [plain.dtype.str, plain.ndim, *plain.shape]
+        head = [_write_type(plain.dtype), plain.ndim, *plain.shape]
         if plain.dtype.kind == "O":
             return [*head, *plain.ravel().tolist()]
-        if plain.dtype.kind not in _PLAIN_TYPES:
-            raise CannotCross(f"an array of {plain.dtype}")
         data = self._numpy.ascontiguousarray(plain).tobytes()
         return [*head, base64.b64encode(data).decode()]
 
@@ -76,9 +77,7 @@ class _Arrays:
         value[...] = content.reshape(shape)
 
     def _take_scalar(self, value: Any) -> list[Any]:
-        if value.dtype.kind not in _PLAIN_TYPES:
-            raise CannotCross(f"a value of {value.dtype}")
-        return [value.dtype.str, base64.b64encode(value.tobytes()).decode()]
+        return [_write_type(value.dtype), base64.b64encode(value.tobytes()).decode()]
 
     def _make_scalar(self, parts: Sequence[Any]) -> Any:
         data = base64.b64decode(parts[1], validate=True)
@@ -88,10 +87,26 @@ class _Arrays:
         name = parts[0]
         if not isinstance(name, str) or not name.isascii():
             raise Malformed("an array without a type")
-        kind = self._numpy.dtype(name)
-        if kind.kind not in _PLAIN_TYPES + "O" or kind.fields is not None:
+        if name.startswith("["):
+            fields = [(str(field), str(form)) for field, form in json.loads(name)]
+            kind = self._numpy.dtype(fields)
+            is_plain = all(kind[field].kind in _PLAIN_TYPES for field, _ in fields)
+        else:
+            kind = self._numpy.dtype(name)
+            is_plain = kind.kind in _PLAIN_TYPES + "O"
+        if not is_plain:
             raise Malformed("an array of another type")
         return kind
+
+
+def _write_type(kind: Any) -> str:
+    """Return a type of an array as text; CannotCross if it holds more than numbers and texts."""
+    if kind.fields is None and kind.kind in _PLAIN_TYPES + "O":
+        return kind.str
+    fields = [(name, form.str) for name, (form, *_) in (kind.fields or {}).items()]
+    if not fields or not all(form.kind in _PLAIN_TYPES for form, *_ in kind.fields.values()):
+        raise CannotCross(f"an array of {kind}")
+    return json.dumps(fields)
 
 
 def _read_shape(parts: Sequence[Any]) -> tuple[int, ...]:
