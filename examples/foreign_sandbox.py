@@ -43,14 +43,11 @@ class FusionExecutor:
     def load(self, opened: contextlib.ExitStack, source: Source) -> "FusionProgram":
         """Return a program that is sent with each of its runs; `opened` has nothing to free."""
         if source.language.name not in LANGUAGES:
+            known = ", ".join(LANGUAGES)
+            raise EvaluatorFault(f"{source.language.name} does not run there; use {known}")
+        if source.is_function or source.has_files or source.beside:
             raise EvaluatorFault(
-                f"{source.language.name} programs do not run there; use one of "
-                f"{', '.join(LANGUAGES)}"
-            )
-        if source.is_function or source.has_files:
-            raise EvaluatorFault(
-                "functions and checker programs do not run there; judge problems of stdin and "
-                "stdout, or use microcoder.judge.Judge"
+                "functions and checker programs do not run there; use microcoder.judge.Judge"
             )
         return FusionProgram(self._url, source)
 
@@ -93,6 +90,10 @@ class FusionProgram:
             return self._reject(last_line)
         return _as_run(ran)
 
+    def converse(self, *arguments: object, **options: object) -> Observation:
+        """Refuse tests that are programs, as `load` does."""
+        return Observation(None, fault="tests that are programs do not run there")
+
     def share(self, task: Task, inputs: Sequence[bytes], limits: Limits) -> SharedRuns | None:
         """Share nothing: a request is a process."""
         return None
@@ -103,7 +104,7 @@ class FusionProgram:
 
     def _reject(self, message: str) -> Run:
         self._rejection = message
-        return _as_run({"return_code": 1, "stdout": "", "stderr": message, "status": "Error"})
+        return _as_run({"return_code": 1, "stderr": message, "status": "Error"})
 
     def _ask(self, question: dict[str, object]) -> dict:
         request = urllib.request.Request(

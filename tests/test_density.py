@@ -19,7 +19,7 @@ MOST = {
         "comprehensions a 1000 code lines": 28.0,
         "a, b = x, y a 1000 code lines": 0.2,
         "walruses a 1000 code lines": 0.3,
-        # The rest of both is in harnesses that are sent into the sandbox as they stand.
+        # The rest of both is in a program that is sent into the sandbox as it stands.
         "constants that share an assignment": 1,
         "lines over 100 characters": 20,
     },

@@ -8,7 +8,7 @@ import pytest
 
 from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
-from microcoder.judge.core.types import Call, Checker, Problem, Program, TestCase
+from microcoder.judge.core.types import Assertions, Call, Checker, Problem, Program, TestCase
 from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.remote import JudgeRequest, strip_problem
 from microcoder.judge.run.verdicts import PreparedProblem
@@ -21,7 +21,7 @@ CHANGES: dict[str, object] = {
     "fn_name": "other",
     "call": Call(returns="ListNode"),
     "dialect": "livecodebench",
-    "harness": "def main(answer):\n    exec(answer)\n",
+    "assertions": Assertions(setup="import math"),
     "tests": PROBLEM.tests * 2,
     "time_limit_seconds": 1.0,
     "memory_limit_mib": 64,

@@ -52,7 +52,7 @@ def fooled_in_process(
     Raises:
         ConfigError: the problem is not a function of JSON values in plain Python.
     """
-    if problem.fn_name is None or problem.call is not None or problem.harness is not None:
+    if problem.fn_name is None or problem.call is not None or problem.assertions is not None:
         raise ConfigError(
             f"problem {problem.id} is not a plain function, which is all that this grader "
             "can call; "

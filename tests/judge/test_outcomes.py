@@ -143,49 +143,31 @@ def test_a_detail_says_that_the_prompts_own_function_was_called(
     is_stub: bool,
 ) -> None:
     detail = run(judge_one, code, read_problem(STUBBED)).detail
-    assert "the checker refused it" in detail
     assert ("the answer does not define four, so the prompt's own was called" in detail) == is_stub
 
 
-HARNESS = (
-    "def main(answer):\n"
-    "    names = {}\n"
-    "    exec(answer, names)\n"
-    "    print(names['f'](int(input())))\n"
-)
-TESTS = ({"input": "3", "output": "9"}, {"input": "-2", "output": "4"})
-
-
-def test_a_harness_calls_the_answer(judge_one: Judge) -> None:
-    problem = Problem.model_validate(
-        {"id": "square", "fn_name": "f", "harness": HARNESS, "tests": TESTS}
-    )
-    answers = [
-        "f = lambda n: n * n",
-        "f = lambda n: n * 3",
-        "f = None",
-        "quote = \"'''\\n\\\\\"\nf = lambda n: n ** 2",
-    ]
-    verdicts = judge_one.judge([Program(code) for code in answers], [problem] * len(answers))
-    assert [verdict.outcome for verdict in verdicts] == [
-        Outcome.ACCEPTED,
-        Outcome.WRONG_ANSWER,
-        Outcome.RUNTIME_ERROR,
-        Outcome.ACCEPTED,
-    ]
+PROGRAM = {
+    "id": "square",
+    "fn_name": "f",
+    "assertions": {},
+    "tests": ({"input": "", "output": "assert candidate(3) == 9"},),
+}
 
 
 @pytest.mark.parametrize(
     ("fields", "why"),
     [
-        ({"language": "cpp"}, "harness runs Python answers, but language is 'cpp'"),
-        ({"fn_name": "f", "call": {"returns": "ListNode"}}, "harness makes the calls itself"),
-        ({"harness": ""}, "at least 1 character"),
+        ({"language": "cpp"}, "assertions call Python answers, but language is 'cpp'"),
+        ({"call": {"returns": "ListNode"}}, "assertions make the calls themselves"),
+        ({"fn_name": None}, "none is named"),
+        ({"dialect": "livecodebench"}, "assertions run as plain Python"),
+        ({"checker": {"type": "tokens"}}, "checker says nothing"),
+        ({"harness": "def main(code): ..."}, "harness is gone: .*microcoder data convert"),
     ],
 )
-def test_what_contradicts_a_harness_is_refused(fields: dict[str, object], why: str) -> None:
+def test_what_contradicts_assertions_is_refused(fields: dict[str, object], why: str) -> None:
     with pytest.raises(ValidationError, match=why):
-        Problem.model_validate({"id": "p", "harness": HARNESS, "tests": TESTS} | fields)
+        Problem.model_validate(PROGRAM | fields)
 
 
 NEEDS_THE_PRELUDE = {

@@ -10,7 +10,7 @@ import pytest
 
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault
-from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.core.types import Assertions, Outcome, Program
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.languages.kept_folders import ROOT_VARIABLE, find_roots
 from microcoder.judge.languages.packages import (
@@ -94,7 +94,7 @@ def test_a_promise_that_is_not_kept_scores_nothing(
             run(
                 judging,
                 USES["sortedcontainers"],
-                call.model_copy(update={"harness": "def main(code): exec(code)"}),
+                call.model_copy(update={"assertions": Assertions()}),
             ),
         ]
         scored = [

@@ -3,7 +3,6 @@
 Also reads problems, for the tests' inputs and expected outputs, which rollout files do not repeat.
 """
 
-import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ from microcoder.data.benchmarks import (
     digest_questions,
     is_livecodebench,
 )
-from microcoder.data.formats.assertions import RESULTS
 from microcoder.data.formats.rows import read_problem
 from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError, MicroCoderError
@@ -340,11 +338,7 @@ def _whole_problem(row: Mapping[str, Any]) -> Problem | None:
 def _show(problem: Problem, origin: str) -> ShownProblem:
     tests = []
     for test in problem.tests:
-        text = test.input
-        expected = test.output
-        if problem.harness:
-            text, expected = _as_claims(text, expected)
-        tests.append({"input": text, "output": expected})
+        tests.append({"input": test.input, "output": test.output})
     return ShownProblem(
         tests=tests,
         statement=problem.statement,
@@ -353,25 +347,3 @@ def _show(problem: Problem, origin: str) -> ShownProblem:
         origin=origin,
         problem=problem,
     )
-
-
-def _as_claims(text: str, expected: str) -> tuple[str, str]:
-    """Return a harness's test as its calls, each with the result that the test expects."""
-    try:
-        asked = json.loads(text)
-        answer = json.loads(expected)
-        if "replay" in asked:
-            return asked["replay"], "every assertion of the input holds"
-        calls = asked["calls"]
-        lines = [asked["setup"]] if asked.get("setup") else []
-        lines += calls
-        claimed = "\n".join(answer["claims"])
-        # The harness's own name for what calls returned says nothing to a reader.
-        if len(calls) == 1:
-            claimed = claimed.replace(f"{RESULTS}[0]", "result")
-        else:
-            claimed = claimed.replace(RESULTS, "results")
-        return "\n".join(lines), claimed
-    # A harness of another version: what it was given is shown as it is.
-    except (ValueError, KeyError, TypeError):
-        return text, expected

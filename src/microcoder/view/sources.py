@@ -108,9 +108,6 @@ _SAMPLE_KEYS = ("problem_id", "sample_index", "num_tokens", "is_truncated")
 _UNJUDGED = "not judged yet"
 """Verdict of a sample without one."""
 
-_WIRE = "\x1eresults "
-"""Prefix of the values that calls returned, in the output of a harness."""
-
 
 def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
     """Return a table of counts by word, the most frequent first.
@@ -358,10 +355,6 @@ class EvaluationSource(LineSource):
         verdict = line_at(self._folder.verdicts, begin) if begin is not None else {}
         tests = []
         for test in verdict.get("tests") or []:
-            output = test.get("output") or ""
-            # The mark is the harness's own: the program printed no such thing.
-            if _WIRE in output:
-                test = {**test, "output": output.strip().removeprefix(_WIRE)}
             tests.append(test)
         question = self._questions.get(record["problem_id"], {})
         facts = {}

@@ -332,7 +332,7 @@ def test_any_row_is_a_problem_or_an_error_that_a_user_can_read(row: dict[str, An
     assert found.tests if isinstance(found, Problem) else "row" in found and "\n" not in found
 
 
-LOOP = "from solution import f\n\ndef test():\n    for i in [1]:\n        assert f(i)\n"
+FIXTURE = "from solution import f\n\ndef test_f(tmp_path):\n    assert f(tmp_path)\n"
 
 
 def without(name: str, field: str) -> dict[str, Any]:
@@ -363,8 +363,8 @@ def without(name: str, field: str) -> dict[str, Any]:
             "note: unknown key",
         ),
         (
-            ROWS["kodcode"].row | {"test": LOOP},
-            "field test: an assertion cannot be judged: inside For",
+            ROWS["kodcode"].row | {"test": FIXTURE},
+            "field test: the test cannot be judged: test_f takes fixtures of pytest: tmp_path",
         ),
         (
             {"test_list": ["print(1)"], "task_id": 3},
@@ -475,7 +475,7 @@ def test_an_exported_row_judges_the_same(form: str, tmp_path: Path) -> None:
                 {"ground_truth": row["reward_model"]["ground_truth"]} | {"data_source": "any"}
             )
             assert found.tests == problem.tests
-            assert found.harness == problem.harness
+            assert found.assertions == problem.assertions
         else:
             assert read_problem({"verifier_metadata": row["verifier_metadata"]}) == problem
 

@@ -16,7 +16,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from microcoder.data.formats.columns import parse_columns
-from microcoder.data.formats.evalplus import plus_tests
+from microcoder.data.formats.evalplus import plus_programs
 from microcoder.data.formats.format import recognise
 from microcoder.data.formats.functions import MBPP_TEST
 from microcoder.data.formats.row import Malformed, Row
@@ -26,7 +26,7 @@ from microcoder.data.rowfiles import SUFFIXES, FileRow, placed, read_file
 from microcoder.judge import check_problem
 from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
-from microcoder.judge.core.types import Dialect, Problem
+from microcoder.judge.core.types import Dialect, Problem, TestCase
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,7 +372,8 @@ class _Functions(Benchmark):
         problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
         if more is not None:
             with placed(more.where):
-                tests = plus_tests(more.fields, fields=self.plus_fields)
+                programs = plus_programs(more.fields, fields=self.plus_fields)
+                tests = [TestCase(input="", output=program) for program in programs]
                 # HumanEval+ adds to the published test, MBPP+ replaces it.
                 kept = () if "base_input" in self.plus_fields else problem.tests
                 changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}

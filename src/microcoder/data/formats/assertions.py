@@ -1,7 +1,7 @@
 """Tests that are Python assertions, read as calls with JSON arguments and a JSON value.
 
-Nothing is evaluated. What was read is a test that any judge of functions can run; assertions that
-are more than that can be judged as claims, see `claims`.
+Nothing is evaluated. What was read is a test that any judge of functions can run; programs of which
+that is not all run as they were published, see `test_programs`.
 
 An assertion becomes a test where a call of the function, with literal arguments, is compared with a
 literal: by `==` or `is`, or within a tolerance (`abs(f(x) - y) < 1e-6`, `math.isclose`,

@@ -17,7 +17,7 @@ from pydantic import Field
 
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.judge.core.types import Call, Checker, Problem, Record, TestCase
+from microcoder.judge.core.types import Assertions, Call, Checker, Problem, Record, TestCase
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
 """A stage of a build."""
@@ -140,7 +140,7 @@ Note = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class DecodedTests:
-    """Tests in our own form, with function, checker and harness.
+    """Tests in our own form, with function and checker.
 
     Notes say what was changed or left out.
     """
@@ -152,7 +152,7 @@ class DecodedTests:
     checker: Checker = field(default_factory=Checker)
     notes: tuple[Note, ...] = ()
     call: Call | None = None
-    harness: str | None = None
+    assertions: Assertions | None = None
     dropped: tuple[str, ...] = ()
     """Why each assertion that is no test was left out."""
 
@@ -164,7 +164,7 @@ class DecodedTests:
             "fn_name": self.fn_name,
             "call": self.call,
             "checker": self.checker,
-            "harness": self.harness,
+            "assertions": self.assertions,
         }
 
 
@@ -203,8 +203,8 @@ class Candidate(Record):
     call: Call | None = None
     """Types of arguments and result of a function, if they are more than plain JSON."""
     starter_code: str | None = None
-    harness: str | None = None
-    """Program that runs an answer in its place, see `Problem.harness`."""
+    assertions: Assertions | None = None
+    """Set where tests are Python programs, see `Problem.assertions`."""
     tests: tuple[TestCase, ...] = ()
     groups: tuple[str, ...] = ()
     """One name per test where the source groups them (`sample`, `secret/group1`); else empty."""
@@ -280,7 +280,7 @@ class Candidate(Record):
         return Problem(
             **fields,
             statement=self.statement,
-            harness=self.harness,
+            assertions=self.assertions,
             tests=self.tests,
             tier=self.platform_difficulty or None,
             reference=self._find_reference(),
@@ -304,20 +304,18 @@ class Candidate(Record):
         """Return the problem that a program of some language is judged by, under these limits.
 
         Args:
-            language: of the program; the harness is left out unless it is Python.
+            language: of the program.
             seconds: CPU limit per test.
             tests: used instead of the candidate's tests, if given.
 
         Raises:
             pydantic.ValidationError: tests, checker and call do not go together.
         """
-        # A harness runs Python alone.
-        harness = self.harness if language == "python" else None
         if tests is None:
             tests = self.tests
         return Problem(
             **self._judged_fields(language),
-            harness=harness,
+            assertions=self.assertions,
             tests=tuple(tests),
             time_limit_seconds=seconds,
             memory_limit_mib=memory_mib,

@@ -1,82 +1,45 @@
 """Tests of EvalPlus: inputs with a reference program, or with the reference's results.
 
-They are decided by claims: an answer's values are compared with the reference's, within EvalPlus's
+They become programs that compare an answer's values with the reference's, within EvalPlus's
 tolerance, in a process that the answer never enters.
 """
 
 import ast
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
-from microcoder.data.formats.assertions import RESULTS, NotACall, parse_value
-from microcoder.data.formats.claims import SplitAssertion, claims_test
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.data.formats.values import parse_python
 from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.core.syntax import parse_source
-from microcoder.judge.core.types import TestCase
 
 INPUTS_PER_TEST = 25
-"""Calls that one test makes: a process for each of thousands would take too long."""
-_REFERENCE = "_reference"
-"""Name of the reference's function in the checker."""
-_ORACLES = {"find_zero": "abs(poly(*{arguments}, {value})) <= {tolerance}"}
+"""Calls that one test makes, since a time limit holds for a test."""
+_ORACLES = {"find_zero": "abs(poly(*given, value)) <= {tolerance}"}
 """By function with many right answers, the condition on a returned value.
 
 `poly` is defined in the prompt.
 """
-_AGREES = f"_agree({{value}}, {_REFERENCE}(*{{arguments}}), {{tolerance}})"
+_AGREES = "agree(value, reference(*given), {tolerance})"
 """The condition on a value of any other function: EvalPlus's rule."""
+_LOOP = """
+import copy
+reference = {entry}
+for arguments in {inputs!r}:
+    given = copy.deepcopy(arguments)
+    value = candidate(*arguments)
+    assert {condition}, f"{entry}(*{{given!r}})"
+"""
+"""End of a test's program: calls the answer with each list of arguments."""
 
 
-def table_tests(source: str, *, entry: str) -> list[TestCase]:
-    """Return tests from the lists `inputs` and `results` that a test loops over.
-
-    None without such lists.
-
-    Raises:
-        NotACall: they are not lists of one length.
-    """
-    tables = _find_tables(source)
-    if tables.keys() != {"inputs", "results"}:
-        return []
-    inputs = parse_value(tables["inputs"])
-    results = parse_value(tables["results"])
-    are_lists = isinstance(inputs, list) and isinstance(results, list)
-    if not are_lists or len(inputs) != len(results):
-        raise NotACall("inputs and results are not lists of one length")
-    claims = []
-    for given, expected in zip(inputs, results, strict=True):
-        arguments = list(given) if isinstance(given, list | tuple) else [given]
-        # Compared by EvalPlus's rule.
-        condition = f"_agree({RESULTS}[0], {expected!r}, 0)"
-        claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), condition))
-    return _in_groups(claims)
-
-
-def _find_tables(source: str) -> dict[str, ast.expr]:
-    """Return what a test assigns to `inputs` and `results`."""
-    tables: dict[str, ast.expr] = {}
-    tree = parse_python(source)
-    if tree is None:
-        return tables
-    for node in ast.walk(tree):
-        match node:
-            case ast.Assign(targets=[ast.Name(id="inputs" | "results" as name)], value=value):
-                tables[name] = value
-    return tables
-
-
-def _in_groups(claims: Sequence[SplitAssertion], prelude: str = "") -> list[TestCase]:
-    return [claims_test(piece, prelude=prelude) for piece in cut_pieces(claims, INPUTS_PER_TEST)]
-
-
-def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
+def plus_programs(row: Row, *, fields: Sequence[str]) -> list[str]:
     """Return tests on the inputs in these fields, such as `base_input` and `plus_input`.
 
-    The reference runs in the checker, on the same arguments, so expected values are never in the
-    answer's process.
+    Each is a program in which the reference runs, on the same arguments, so expected values are
+    never in the answer's process.
 
     Raises:
         Malformed: the fields are not lists of arguments, or the reference is no Python.
@@ -86,31 +49,40 @@ def plus_tests(row: Row, *, fields: Sequence[str]) -> list[TestCase]:
     if not isinstance(tolerance, int | float):
         raise Malformed("wrong_type", f"atol is {tolerance!r}, not a number")
     reference = f"{row.text('prompt')}{row.text('canonical_solution')}"
-    prelude = f"{reference}\n{_REFERENCE} = {entry}\n"
     # A broken reference would fail all answers alike.
     try:
-        parse_source(prelude)
+        parse_source(reference)
     except SyntaxError as error:
         raise Malformed(
             "wrong_value", f"prompt and canonical_solution are no Python ({error})"
         ) from None
+    condition = _ORACLES.get(entry, _AGREES).format(tolerance=float(tolerance))
+    programs = []
+    for inputs in cut_pieces(_read_inputs(row, fields, entry), INPUTS_PER_TEST):
+        loop = _LOOP.format(entry=entry, inputs=inputs, condition=condition)
+        programs.append(f"{_read_agreement()}\n{reference}\n{loop}")
+    return programs
+
+
+def _read_inputs(row: Row, fields: Sequence[str], entry: str) -> list[list[Any]]:
+    """Return the lists of arguments in some fields; Malformed if they are none."""
     shapes = _argument_shapes(row, entry)
-    condition = _ORACLES.get(entry, _AGREES)
-    claims = []
+    inputs = []
     for name in fields:
-        inputs = row.items(name)
-        if not row.has(name) or not all(isinstance(item, list) for item in inputs):
+        lists = row.items(name)
+        if not row.has(name) or not all(isinstance(item, list) for item in lists):
             raise Malformed(
                 "wrong_type",
                 f"{name} is missing or no list of argument lists; is this an EvalPlus file?",
             )
-        for given in inputs:
-            arguments = _shape_arguments(given, shapes)
-            source = condition.format(
-                arguments=arguments, value=f"{RESULTS}[0]", tolerance=float(tolerance)
-            )
-            claims.append(SplitAssertion((f"{entry}(*{arguments!r})",), source))
-    return _in_groups(claims, prelude)
+        inputs += [_shape_arguments(given, shapes) for given in lists]
+    return inputs
+
+
+@cache
+def _read_agreement() -> str:
+    path = files("microcoder.data.formats").joinpath("sandboxed", "agreement.py")
+    return path.read_text(encoding="utf-8")
 
 
 def _argument_shapes(row: Row, entry: str) -> list[list[Any]]:

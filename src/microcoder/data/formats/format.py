@@ -44,6 +44,8 @@ class Columns:
     """A Python program of assertions, in place of tests."""
     called: tuple[str, ...] = ()
     """Further names under which assertions call the function."""
+    setup: Names = ()
+    """Python source that the published harness runs before answer and assertions."""
     fn_name: Names = ()
     url: Names = ()
     platform: Names = ()
@@ -134,7 +136,12 @@ class Columns:
         """
         source = row.text(*_listed(self.assertions))
         read = partial(
-            asserted_tests, [source], fn_name=fn_name, called=self.called, is_judged=row.is_judged
+            asserted_tests,
+            [source],
+            fn_name=fn_name,
+            called=self.called,
+            is_judged=row.is_judged,
+            setup=row.optional(*_listed(self.setup)) if self.setup else "",
         )
         codes = [starter_code]
         if solutions:

@@ -10,27 +10,23 @@ only the assertions name the function. EvalPlus's tests (HumanEval+, MBPP+) are 
 
 import ast
 import re
-from collections.abc import Callable, Sequence
 
 from microcoder.data.formats.assertions import NotACall
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
-from microcoder.data.formats.claims import (
-    check_tests,
-    claims_checker,
-    claims_harness,
-    claims_test,
-    find_called,
-    parse_test,
-    read_claims,
-)
-from microcoder.data.formats.evalplus import plus_tests, table_tests
+from microcoder.data.formats.evalplus import plus_programs
 from microcoder.data.formats.format import ASSERTIONS, Columns, Format
 from microcoder.data.formats.packages import language_code
 from microcoder.data.formats.programs import head_of, name_language, python_solutions
 from microcoder.data.formats.row import Malformed, Row
+from microcoder.data.formats.test_programs import (
+    CHECK,
+    call_check,
+    find_called,
+    list_imports,
+    read_programs,
+)
 from microcoder.data.formats.tests import asserted_tests, complete
 from microcoder.data.formats.values import is_number, parse_python
-from microcoder.judge.core.types import TestCase
 
 _RATES = {"gpt-4o": "gpt_pass_percentage", "deepseek-r1": "r1_pass_percentage"}
 """Column of KodCode with the pass rate of each model."""
@@ -186,12 +182,8 @@ def read_humaneval(row: Row) -> Candidate:
     # To judge answers, assertions decide as published; a corpus takes those that are calls.
     if not row.is_judged:
         return complete(build, decode)
-    preamble = _complete_prompt(prompt)
-
-    def decide() -> Sequence[TestCase]:
-        return check_tests(source, entry=entry, preamble=preamble)
-
-    return build(_claim(row, source, entry, decide, preamble))
+    program = call_check(source)
+    return build(_as_published(row, program, entry, setup=_complete_prompt(prompt)))
 
 
 def _complete_prompt(prompt: str) -> str:
@@ -250,10 +242,13 @@ def read_mbpp(row: Row) -> Candidate:
             "tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}"
         )
 
-    def decide() -> Sequence[TestCase]:
-        return _list_tests(row, listed, code, called)
-
-    return build(_claim(row, row.optional("test"), called, decide))
+    before = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
+    # An assertion may use what the reference imports, such as sys; what stands before it may use
+    # a class of the answer.
+    prelude = f"{list_imports(code)}\n{before}".strip()
+    program = row.optional("test") or "\n".join(listed)
+    setup = list_imports(before)
+    return build(_as_published(row, program, called, setup=setup, prelude=prelude))
 
 
 def read_odex(row: Row) -> Candidate:
@@ -264,7 +259,11 @@ def read_odex(row: Row) -> Candidate:
     statement = row.statement("intent")
     prompt = row.text("prompt")
     entry = row.text("entry_point")
-    source = row.optional("test_start") + "".join(row.texts("test"))
+    start = row.optional("test_start")
+    source = start + "".join(row.texts("test"))
+    # What stands before the test's function is the answer's, too, as in the published harness.
+    defined = CHECK.search(source)
+    begin = defined.start() if defined else 0
 
     def build(tests: DecodedTests) -> Candidate:
         return row.candidate(
@@ -283,48 +282,26 @@ def read_odex(row: Row) -> Candidate:
     def decode() -> DecodedTests:
         return asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
 
-    def decide() -> Sequence[TestCase]:
-        return check_tests(source, entry=entry)
-
-    if row.is_judged:
-        return build(_claim(row, source, entry, decide))
-    return complete(build, decode)
+    if not row.is_judged:
+        return complete(build, decode)
+    program = call_check(source[begin:])
+    return build(_as_published(row, program, entry, setup=source[:begin].strip("\n")))
 
 
-def _claim(
-    row: Row, source: str, entry: str, decide: Callable[[], Sequence[TestCase]], preamble: str = ""
+def _as_published(
+    row: Row, program: str, entry: str, *, setup: str = "", prelude: str = ""
 ) -> DecodedTests:
-    """Return tests of EvalPlus's inputs, or of the table in `source`, else those of `decide`.
+    """Return tests of EvalPlus's inputs, if the row has any, else the one that is this program.
 
     Raises:
-        Malformed: one of these cannot be cut into calls and conditions.
+        Malformed: it cannot be judged.
     """
     fields = [name for name in ("base_input", "plus_input") if row.has(name)]
+    programs = plus_programs(row, fields=fields) if fields else [program]
     try:
-        if fields:
-            tests: Sequence[TestCase] = plus_tests(row, fields=fields)
-        else:
-            tests = table_tests(source, entry=entry) or decide()
+        return read_programs(programs, fn_name=entry, setup=setup, prelude=prelude)
     except NotACall as error:
-        raise Malformed("tests_not_convertible", str(error)) from None
-    return DecodedTests(tuple(tests), entry, claims_checker(), harness=claims_harness(preamble))
-
-
-def _list_tests(row: Row, sources: Sequence[str], code: str, entry: str) -> list[TestCase]:
-    """Return one test for each of these assertions of MBPP's `test_list`."""
-    setup = "\n".join([row.optional("test_setup_code"), *row.texts("test_imports")])
-    # An assertion may use what the reference imports, such as sys.
-    imports = []
-    for node in parse_test(f"{code}\n{setup}").body:
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            imports.append(ast.unparse(node))
-    tests = []
-    for source in sources:
-        claims = read_claims(parse_test(source).body, called=(entry,), entry=entry)
-        if not claims or not any(claim.calls for claim in claims):
-            raise NotACall(f"{source[:80]!r} is not an assertion about {entry}")
-        tests.append(claims_test(claims, setup=setup, prelude="\n".join(imports)))
-    return tests
+        raise Malformed("tests_not_convertible", f"the test cannot be judged: {error}") from None
 
 
 FORMATS = (
@@ -360,6 +337,7 @@ FORMATS = (
             statement=("problem_description", "meta.question_title", "meta.question", "query"),
             assertions="test",
             called=("candidate",),
+            setup="prompt",
             fn_name="fn_name",
             url="url",
             title="task_id",

@@ -328,8 +328,8 @@ class Row:
         """Return the candidate of this row.
 
         Args:
-            tests: the problem's tests. `DecodedTests` also set function, call, checker and harness,
-                and add notes.
+            tests: the problem's tests. `DecodedTests` also set function, call, checker and
+                assertions, and add notes.
             notes: field and text on what was changed or left out in it; each becomes an entry of
                 the lineage.
             fields: further fields of the candidate.

@@ -42,13 +42,15 @@ They do if their format lacks checkers, limits and calls.
 """
 _NEEDED = ("id", "tests")
 """Fields that every problem record has."""
+_GONE = ("harness",)
+"""Fields that records of earlier versions have; the record says what to do."""
 _LONGEST_SHOWN = 60
 """Characters of a wrong value that a message shows."""
 _SAME = (
     "fn_name",
     "call",
     "starter_code",
-    "harness",
+    "assertions",
     "checker",
     "time_limit_seconds",
     "memory_limit_mib",
@@ -100,8 +102,8 @@ def read_record(values: Mapping[str, Any]) -> Problem:
             hint = f", not {shorten(fault['input'], _LONGEST_SHOWN)}"
         reason = _reason(fault["type"], fault["loc"])
         raise Malformed(reason, f"{explain_fault(fault, path)}{hint}") from None
-    # With a harness, an input is whatever that reads, and need not be arguments.
-    if not problem.fn_name or problem.harness is not None:
+    # Tests that are programs have no arguments.
+    if not problem.fn_name or problem.assertions is not None:
         return problem
     try:
         return problem.model_copy(update={"tests": read_literal_calls(problem.tests)})
@@ -145,7 +147,7 @@ def find_record(values: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]] | No
 def is_record(values: Mapping[str, Any]) -> bool:
     """Whether these fields are those of a problem record (see `Problem`), and no others."""
     has_needed = all(name in values for name in _NEEDED)
-    return has_needed and values.keys() <= Problem.model_fields.keys()
+    return has_needed and values.keys() <= {*Problem.model_fields, *_GONE}
 
 
 def _object(value: Any) -> Mapping[str, Any]:
@@ -169,6 +171,7 @@ _OWN = Format(
         ("id", "tests", "fn_name"),
         ("id", "tests", "checker"),
         ("id", "tests", "call"),
+        ("id", "tests", "assertions"),
         ("id", "tests", "harness"),
         ("id", "tests", "time_limit_seconds"),
     ),

@@ -25,8 +25,8 @@ from microcoder.data.formats.assertions import (
     write_call,
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
-from microcoder.data.formats.claims import claim_tests, claims_checker, claims_harness, find_called
 from microcoder.data.formats.row import Malformed
+from microcoder.data.formats.test_programs import call_check, find_called, read_programs
 from microcoder.data.formats.values import (
     parse_python,
     read_json,
@@ -191,11 +191,20 @@ def asserted_tests(
     code: str = "",
     called: Sequence[str] = (),
     is_judged: bool = False,
+    setup: str = "",
 ) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
-    Assertions that are no such calls are left out and noted. If `is_judged`, none may be: all are
-    then claims (see `assertions`).
+    Assertions that are no such calls are left out and noted. If `is_judged`, none may be: the
+    program then runs as it was published (see `test_programs`).
+
+    Args:
+        sources: programs of assertions, which stand in one file.
+        fn_name: the function.
+        code: has its head.
+        called: further names of the function.
+        is_judged: the tests are to judge answers.
+        setup: what the published harness runs before both.
 
     Raises:
         Malformed: no assertion is such a call.
@@ -208,16 +217,14 @@ def asserted_tests(
     names = (fn_name, *called)
     decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
     reasons = "; ".join(dict.fromkeys(decoded.dropped))
-    # A test that is left out would change the verdict: then all are judged as claims.
+    # A test that is left out would change the verdict.
     if is_judged and (decoded.dropped or not decoded.tests):
         try:
-            tests = claim_tests(source, called=(*names, *find_called(source)), entry=fn_name)
+            return read_programs([call_check(source)], fn_name=fn_name, setup=setup)
         except NotACall as error:
-            detail = reasons or str(error)
             raise Malformed(
-                "tests_not_convertible", f"an assertion cannot be judged: {detail}"
+                "tests_not_convertible", f"the test cannot be judged: {error}"
             ) from None
-        return DecodedTests(tuple(tests), fn_name, claims_checker(), harness=claims_harness())
     if not decoded.tests:
         raise Malformed("tests_not_convertible", reasons or "no assertion")
     notes: tuple[Note, ...] = ()

@@ -131,7 +131,7 @@ class Answering:
         if not inputs:
             return []
         # What prints is run as it is; what returns is called by the judge alone.
-        if self.candidate.fn_name is None and self.candidate.harness is None:
+        if self.candidate.fn_name is None:
             answers = self._printed(inputs)
         else:
             answers = self._returned(inputs)
@@ -299,8 +299,6 @@ class Answering:
             return self._drop("answer too long")
         if _NO_VALUE.search(text):
             return self._drop("answer is no number")
-        if self.candidate.harness is not None:
-            return text
         try:
             value = parse_json(text)
         except ValueError:

@@ -80,7 +80,9 @@ def infer_schema(
         return "no known input"
     if candidate.call is not None and candidate.call.style == "design":
         return "a design class"
-    if candidate.fn_name is not None and candidate.harness is None:
+    if candidate.assertions is not None:
+        return "tests that are programs"
+    if candidate.fn_name is not None:
         return _infer_from_calls(tests, is_validated)
     return _infer_from_texts(tests, is_validated)
 

@@ -39,7 +39,7 @@ def find_call(problem: Problem) -> Call | None:
 
     None for plain JSON.
     """
-    if problem.fn_name is None or problem.harness is not None:
+    if problem.fn_name is None or problem.assertions is not None:
         return None
     if problem.call is not None:
         # A call of defaults alone says that all is plain JSON, whatever the annotations say.

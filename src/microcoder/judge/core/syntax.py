@@ -26,8 +26,6 @@ recursion depth mismatch`. And in every version all threads share the rules for 
 """
 _MOST_ATTEMPTS = 20
 """Most attempts to parse a text."""
-_PROGRAM_NAME = "main.py"
-"""Name of a program's file in the messages about it, as in its own process."""
 _WITH_BODIES = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 """Statements that have a name and a body."""
 
@@ -72,19 +70,6 @@ def try_parse(source: str) -> ast.Module | None:
     # A null byte is a ValueError, deep nesting a RecursionError or MemoryError.
     except (SyntaxError, ValueError, RecursionError, MemoryError, EvaluatorFault):
         return None
-
-
-def find_syntax_error(source: str) -> str:
-    """Return a program's SyntaxError as text; empty for none, and if it cannot be parsed here."""
-    try:
-        parse_source(source.removeprefix("\ufeff"))
-    except SyntaxError as error:
-        error.filename = error.filename and _PROGRAM_NAME
-        return f"{type(error).__name__}: {error}"
-    # A null byte is a ValueError, deep nesting a RecursionError or MemoryError.
-    except (ValueError, RecursionError, MemoryError, EvaluatorFault):
-        return ""
-    return ""
 
 
 def evaluate_literal(source: str) -> object:

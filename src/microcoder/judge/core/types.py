@@ -84,7 +84,8 @@ class TestCase(Record):
     input: str
     """stdin, or for a function-call problem one JSON argument per line."""
     output: str
-    """Expected stdout, or for a function-call problem the expected value as JSON."""
+    """Expected stdout; for a function-call problem the expected value as JSON; for one with
+    `assertions` the Python program that is the test."""
 
 
 class Checker(Record):
@@ -227,6 +228,21 @@ class Call(Signature):
         return self
 
 
+class Assertions(Record):
+    """Tests that are Python programs, which run as they were published (see docs/functions.md).
+
+    Each test's `output` is such a program. It runs in a process that the answer never enters, where
+    `candidate` and the function's own name stand for the answer's function; the test passes if the
+    program ends without an exception. Its `input` is empty.
+    """
+
+    setup: str = ""
+    """Python source that runs first, in the answer's module and in the test's: what the published
+    harness gives both, such as imports."""
+    names: tuple[Annotated[str, Field(max_length=200)], ...] = Field(default=(), max_length=100)
+    """Further names that tests take from the answer, such as a class beside the function."""
+
+
 class Problem(Record):
     """One programming problem with the tests that decide it."""
 
@@ -250,10 +266,8 @@ class Problem(Record):
     names; `livecodebench` what LiveCodeBench's checker puts first (star imports, 50,000 calls deep,
     50,000 digits)."""
     starter_code: str | None = None
-    harness: str | None = Field(default=None, min_length=1)
-    """Python source that is run in place of an answer, for example to make the calls that a test's
-    stdin lists: its function `main` is called with the answer's source. Its stdout is the output;
-    `fn_name` then only names the function in the prompt."""
+    assertions: Assertions | None = None
+    """Set where tests are Python programs that call `fn_name`, such as assertions."""
     tests: tuple[TestCase, ...] = Field(min_length=1)
     time_limit_seconds: float = Field(default=4.0, gt=0, le=MOST_SECONDS)
     """CPU seconds per test."""
@@ -281,6 +295,19 @@ class Problem(Record):
         # Reading rows is a room above this one: the package's front door knows where it is.
         return sys.modules["microcoder"].read_problem(row, format, columns=columns)
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_harness(cls, fields: object) -> object:
+        if not isinstance(fields, Mapping) or "harness" not in fields:
+            return fields
+        if fields["harness"] is None:
+            return {name: value for name, value in fields.items() if name != "harness"}
+        raise ValueError(
+            "harness is gone: tests that are Python programs run as they were published, by the "
+            "field assertions (docs/functions.md); convert the data set's rows again: "
+            "microcoder data convert ROWS -o FILE"
+        )
+
     @model_validator(mode="after")
     def _calls_something(self) -> Self:
         if self.call is not None and self.fn_name is None:
@@ -288,16 +315,30 @@ class Problem(Record):
                 "call says how a function is called, but none is named; "
                 'give fn_name, such as "solve"'
             )
-        if self.harness is not None and self.call is not None:
+        if self.assertions is not None:
+            self._check_assertions()
+        return self
+
+    def _check_assertions(self) -> None:
+        if self.fn_name is None:
             raise ValueError(
-                "harness makes the calls itself, so call says nothing; leave one of them out"
+                'assertions call a function, but none is named; give fn_name, such as "solve"'
             )
-        if self.harness is not None and self.language != "python":
+        if self.call is not None:
             raise ValueError(
-                f"harness runs Python answers, but language is {self.language!r}; "
+                "assertions make the calls themselves, so call says nothing; leave one of them out"
+            )
+        if self.language != "python":
+            raise ValueError(
+                f"assertions call Python answers, but language is {self.language!r}; "
                 "leave one of them out"
             )
-        return self
+        if self.checker != Checker():
+            raise ValueError(
+                "assertions decide by themselves, so checker says nothing; leave it out"
+            )
+        if self.dialect != "plain":
+            raise ValueError(f"assertions run as plain Python; leave dialect {self.dialect!r} out")
 
 
 @dataclass(frozen=True, slots=True)

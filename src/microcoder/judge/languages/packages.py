@@ -24,7 +24,7 @@ import threading
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -413,6 +413,15 @@ def _list_known() -> dict[str, Package]:
 
 _KNOWN = _list_known()
 """The packages of all built-in profiles, by name."""
+
+
+@cache
+def known_modules() -> frozenset[str]:
+    """Return the top modules of the packages of all built-in profiles."""
+    modules: set[str] = set()
+    for package in _KNOWN.values():
+        modules |= {module.split(".")[0] for module in package.modules}
+    return frozenset(modules)
 
 
 def load_profile(name: str) -> PackageProfile:

@@ -51,7 +51,7 @@ _AS_PRINTED = {
     "dialect": "plain",
     "fn_name": None,
     "call": None,
-    "harness": None,
+    "assertions": None,
     "time_limit_seconds": CHECKER_SECONDS,
     "memory_limit_mib": CHECKER_MIB,
 }

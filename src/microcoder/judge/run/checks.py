@@ -40,7 +40,7 @@ def check_problem(problem: Problem) -> None:
             which and why.
     """
     check_settings(problem)
-    if problem.fn_name is not None and problem.harness is None:
+    if problem.fn_name is not None and problem.assertions is None:
         read_tests(problem, find_call(problem))
 
 
@@ -61,7 +61,7 @@ def check_settings(problem: Problem) -> None:
                 f"problem {problem.id[:100]}: fn_name has {len(problem.fn_name)} characters; "
                 f"use at most {_MAX_NAME_LENGTH}"
             )
-        if problem.harness is None:
+        if problem.assertions is None:
             _check_call(problem)
         if language.is_built:
             raise DataError(
@@ -82,7 +82,7 @@ def _check_call(problem: Problem) -> None:
         raise DataError(
             f"problem {problem.id[:100]}: its starter code defines a class Node; only ListNode "
             "and TreeNode are built from JSON (docs/functions.md), so leave the problem out, or "
-            "give it a harness"
+            "give it tests that are assertions"
         )
     call = find_call(problem)
     if call is None:

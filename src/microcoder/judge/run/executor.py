@@ -29,13 +29,15 @@ class Source:
 
     language: Language
     code: str
-    """What is run: an answer, a harness that calls it, or a checker."""
+    """What is run: an answer, a test that calls it, or a checker."""
     memory_mib: int
     """Limit on its resident memory, which some runtimes are told."""
     is_function: bool = False
     """A function of it is called."""
-    answer: str = ""
-    """The answer that a harness calls: it may import packages too."""
+    beside: tuple[str, ...] = ()
+    """Sources that run with it, its tests if they are programs: they may import packages too."""
+    is_partner: bool = False
+    """It is a test that calls a program, and runs beside that in a sandbox of its own."""
     has_files: bool = False
     """Its runs are given files, or leave some."""
 
@@ -73,9 +75,12 @@ class Run:
     """End of its stderr."""
     stderr_bytes: int
     wire: bytes | None
-    """Encoded result of a function-call program, or a built binary; None for any other program."""
+    """Encoded result of a function-call program, a built binary, or the report of a test that is a
+    program; None for any other run."""
     notes: tuple[str, ...] = ()
     """Decisions about its time while it ran, in words."""
+    test: Run | None = None
+    """The run of the test that called the program, where tests are programs."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -148,6 +153,29 @@ class Executable(Protocol):
             limits: of the test.
             is_final: the program was doubted before: nothing may be repeated but to time it, and
                 its limits are raised for the worst neighbours from the start.
+        """
+        ...
+
+    def converse(
+        self,
+        test: Executable,
+        settings: bytes,
+        limits: Limits,
+        test_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with a test that is a program, each in a process of its own.
+
+        The test calls the program's functions (see `conversations.py`). The observation is of the
+        program; its run has the test's. Repeats are as for `run`.
+
+        Args:
+            test: the test, loaded by the same executor.
+            settings: what the test is told of its problem, `PreparedProblem.settings`.
+            limits: of the program.
+            test_limits: of the test.
+            is_final: as for `run`.
         """
         ...
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import re
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 
@@ -19,7 +19,8 @@ from microcoder.judge.core.types import Outcome, Repeat
 from microcoder.judge.languages import Language
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
-from microcoder.judge.run.executor import Excuse, Observation, Run, Source, Task
+from microcoder.judge.run.conversations import converse
+from microcoder.judge.run.executor import Excuse, Executable, Observation, Run, Source, Task
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.sharing import SharedInSandbox
 from microcoder.judge.run.supervisor import (
@@ -42,6 +43,10 @@ given a copy of its input as a file.
 """
 NAMES_OUTPUT = re.compile(r"/dev/(?!null|zero|u?random|stdin)|/proc/")
 """Programs that may open their stdout or stderr by name: they are given files for these streams."""
+
+
+RunIn = Callable[[Sandbox, Limits], Run]
+"""Runs a test in a sandbox, within limits."""
 
 
 class LocalExecutor:
@@ -80,8 +85,8 @@ class LocalExecutor:
         trouble = source.language.find_problem()
         if trouble:
             raise EvaluatorFault(trouble)
-        # A harness and the answer that it calls may each import packages.
-        for code in (source.code, source.answer):
+        # Tests that are programs may import packages, too.
+        for code in (source.code, *source.beside):
             problem = self._sandboxes.packages.find_problem(code, is_function=source.is_function)
             if problem:
                 self._sandboxes.record.missing_packages += 1
@@ -119,7 +124,8 @@ class LocalProgram:
         self._reads_by_name = bool(NAMES_INPUT.search(source.code))
         self._writes_by_name = bool(NAMES_OUTPUT.search(source.code))
         has_files = source.has_files or self._reads_by_name or self._writes_by_name
-        self._kind = _kind_of(sandboxes, source, is_large=has_files)
+        kind = _kind_of(sandboxes, source, is_large=has_files)
+        self._kind = replace(kind, is_partner=source.is_partner)
         self._has_rerun = False
         """Whether a test was run again since neighbours slowed it: once for each program, as an
         endless one must not cost many limits."""
@@ -159,31 +165,62 @@ class LocalProgram:
 
     def run(self, task: Task, limits: Limits, *, is_final: bool = False) -> Observation:
         """Run a test; of its CPU time is told what it takes on an idle machine."""
-        told = _Told()
         test = self._test_of(task)
+        return self._observe(lambda sandbox, raised: sandbox.run(test, raised), limits, is_final)
+
+    def converse(
+        self,
+        test: Executable,
+        settings: bytes,
+        limits: Limits,
+        test_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with a test that calls it, in another sandbox of the same worker."""
+        assert isinstance(test, LocalProgram)
+
+        def run_both(answering: Sandbox, raised: Limits) -> Run:
+            # Where anything goes wrong in one sandbox, both begin anew.
+            with self._sandboxes.entered(test._kind) as asking:
+                return converse(
+                    answering,
+                    asking,
+                    self._loaded,
+                    test._loaded,
+                    settings=settings,
+                    limits=raised,
+                    test_limits=test_limits,
+                )
+
+        return self._observe(run_both, limits, is_final)
+
+    def _observe(self, run_in: RunIn, limits: Limits, is_final: bool) -> Observation:
+        """Return what is seen of a test that is run by `run_in`."""
+        told = _Told()
         try:
-            run = self._run_until_it_counts(test, limits, told, is_final=is_final)
+            run = self._run_until_it_counts(run_in, limits, told, is_final=is_final)
         except (EvaluatorFault, OSError) as fault:
             return Observation(None, tuple(told.excuses), tuple(told.notes), str(fault))
         return Observation(run, tuple(told.excuses), (*told.notes, *run.notes))
 
     def _run_until_it_counts(
-        self, test: TestTask, limits: Limits, told: _Told, *, is_final: bool
+        self, run_in: RunIn, limits: Limits, told: _Told, *, is_final: bool
     ) -> Run:
         """Run a test, and again if the first run says too little; return the run that stands."""
-        run, slowdown = self._run_with_raised_limits(test, limits, told, is_final=is_final)
+        run, slowdown = self._run_with_raised_limits(run_in, limits, told, is_final=is_final)
         if timing.is_close(run.result, limits):
-            return self._time_again(test, limits, slowdown, run, told)
+            return self._time_again(run_in, limits, slowdown, run, told)
         if is_final or not _is_killed_from_outside(run, limits, self._memory_mib):
             return run
         # It may have done so itself, or the machine did, as when memory ran out.
         self._sandboxes.record.retries += 1
         told.excuses.append(Excuse(Repeat.KILLED, may_help=True))
         with self._sandboxes.slot.shared():
-            return self._run_raised(test, limits, slowdown, told, is_final=is_final)
+            return self._run_raised(run_in, limits, slowdown, told, is_final=is_final)
 
     def _time_again(
-        self, test: TestTask, limits: Limits, slowdown: float, run: Run, told: _Told
+        self, run_in: RunIn, limits: Limits, slowdown: float, run: Run, told: _Told
     ) -> Run:
         """Run a test alone that ended a little beyond its limit; return the faster run."""
         self._sandboxes.record.reruns += 1
@@ -193,7 +230,7 @@ class LocalProgram:
         )
         # Alone, other programs of this judge cost it nothing; what others cost is divided out.
         with self._sandboxes.slot.alone():
-            again = self._run_raised(test, limits, slowdown, told, is_final=True)
+            again = self._run_raised(run_in, limits, slowdown, told, is_final=True)
             cpu_us = int(again.result.cpu_us / self._sandboxes.measure_slowdown(again))
             again = replace(again, result=again.result._replace(cpu_us=cpu_us))
         told.excuses.append(Excuse(Repeat.NEAR_LIMIT, may_help=False))
@@ -203,7 +240,7 @@ class LocalProgram:
         return again if again.cpu_seconds < run.cpu_seconds else run
 
     def _run_with_raised_limits(
-        self, test: TestTask, limits: Limits, told: _Told, *, is_final: bool
+        self, run_in: RunIn, limits: Limits, told: _Told, *, is_final: bool
     ) -> tuple[Run, float]:
         """Run a test with limits raised by the recent slowdown; return the run and that factor.
 
@@ -214,7 +251,7 @@ class LocalProgram:
             slowdown = self._sandboxes.calibration.slowdown
             if is_final:
                 slowdown = timing.MAX_SLOWDOWN
-            run = self._run_raised(test, limits, slowdown, told, is_final=is_final)
+            run = self._run_raised(run_in, limits, slowdown, told, is_final=is_final)
             if run.result.expired != Expiry.CPU or self._has_rerun or is_final:
                 return run, slowdown
             measured = self._sandboxes.measure_slowdown(run)
@@ -226,19 +263,19 @@ class LocalProgram:
                 f"stopped after {run.cpu_seconds:.2f} s, "
                 f"and neighbours slow it {measured:.2f} times"
             )
-            again = self._run_raised(test, limits, measured, told, is_final=is_final)
+            again = self._run_raised(run_in, limits, measured, told, is_final=is_final)
             # A quicker one may have gained by the other attempt.
             is_quicker = again.cpu_seconds < run.cpu_seconds
             told.excuses.append(Excuse(Repeat.NEIGHBOURS, may_help=is_quicker))
             return again, measured
 
     def _run_raised(
-        self, test: TestTask, limits: Limits, slowdown: float, told: _Told, *, is_final: bool
+        self, run_in: RunIn, limits: Limits, slowdown: float, told: _Told, *, is_final: bool
     ) -> Run:
         """Run a test within limits raised by a factor; once more if the sandbox dies."""
         raised = timing.raise_limits(limits, slowdown)
         try:
-            return self._sandboxes.use_once(self._kind, lambda sandbox: sandbox.run(test, raised))
+            return self._sandboxes.use_once(self._kind, lambda sandbox: run_in(sandbox, raised))
         except DiskFull as full:
             if is_final:
                 raise EvaluatorFault(str(full)) from None
@@ -249,7 +286,7 @@ class LocalProgram:
         # that has been doubted already.
         self._sandboxes.record.retries += 1
         told.excuses.append(Excuse(Repeat.SANDBOX_DIED, may_help=not is_final))
-        return self._sandboxes.use_once(self._kind, lambda sandbox: sandbox.run(test, raised))
+        return self._sandboxes.use_once(self._kind, lambda sandbox: run_in(sandbox, raised))
 
     def _test_of(self, task: Task) -> TestTask:
         """Return a task in the form that a sandbox takes, with files for streams that it names."""
@@ -294,4 +331,5 @@ def _is_killed_from_outside(run: Run, limits: Limits, memory_mib: int) -> bool:
 
 def _end_of(run: Run) -> tuple[object, ...]:
     """Return what a run shows besides its time: exit code, signal and output."""
-    return run.result.exit_code, run.result.signal, run.stdout, run.wire
+    report = None if run.test is None else run.test.wire
+    return run.result.exit_code, run.result.signal, run.stdout, run.wire, report

@@ -27,10 +27,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
-from microcoder.judge.core.syntax import find_syntax_error
 from microcoder.judge.core.types import (
     CHECKER_FAULT,
     Outcome,
+    Problem,
     Program,
     Repeat,
     TestResult,
@@ -52,6 +52,7 @@ from microcoder.judge.run.executor import (
 from microcoder.judge.run.explanations import add_packages
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.order import draw_order
+from microcoder.judge.run.reports import judge_conversation
 from microcoder.judge.run.timing import CHECKER_MIB, share_limits
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest
 from microcoder.judge.sandbox.protocol import PLAIN
@@ -109,8 +110,8 @@ class _Trial:
     """What it is run on, but for a test's input."""
     problem: PreparedProblem
     checking: CheckerProgram | None
-    packages: tuple[str, ...]
-    """Third-party packages that it may import."""
+    executor: Executor
+    """Loads further programs: tests that call it."""
 
     def run_on(self, test: PreparedTest) -> Task:
         """Return what the program is run on for a test."""
@@ -186,7 +187,7 @@ def judge_program(
 
 
 def _prepare(
-    opened: contextlib.ExitStack, answer: str, prepared: PreparedProblem, executor: Executor
+    opened: contextlib.ExitStack, code: str, prepared: PreparedProblem, executor: Executor
 ) -> _Trial | TestResult:
     """Return a program ready to be judged, or the one result that decides it already."""
     problem = prepared.problem
@@ -194,24 +195,25 @@ def _prepare(
     checking = _prepare_checker(opened, prepared, executor)
     if isinstance(checking, TestResult):
         return checking
-    code = prepared.submit(answer)
     source = Source(
         language_of(problem),
         code,
         problem.memory_limit_mib,
         is_function=problem.fn_name is not None,
-        answer=answer,
+        beside=_list_beside(problem),
     )
     program = executor.load(opened, source)
     if isinstance(program, str):
         return verdicts.without_run(Outcome.COMPILE_ERROR, program)
-    # A harness compiles its answer at run time, where nobody tells that error from others.
-    if problem.harness is not None:
-        message = find_syntax_error(answer)
-        if message:
-            return verdicts.without_run(Outcome.COMPILE_ERROR, message)
     task = Task(fn_name=problem.fn_name or "", call=prepared.call_message, dialect=problem.dialect)
-    return _Trial(program, code, task, prepared, checking, executor.packages)
+    return _Trial(program, code, task, prepared, checking, executor)
+
+
+def _list_beside(problem: Problem) -> tuple[str, ...]:
+    """Return the sources that run with a program: its tests, if they are programs."""
+    if problem.assertions is None:
+        return ()
+    return (problem.assertions.setup, *(test.output for test in problem.tests))
 
 
 def _prepare_checker(
@@ -284,9 +286,12 @@ class _Judging:
     def _judge_test(self, attempt: _Attempt, number: int, *, is_final: bool) -> None:
         """Add the result of one test, run in a process of its own."""
         test = self.trial.problem.tests[number - 1]
-        task = self.trial.run_on(test)
-        observed = self.trial.program.run(task, self.trial.problem.limits, is_final=is_final)
-        result = self._judge_observed(observed, test)
+        if self.trial.problem.problem.assertions is None:
+            task = self.trial.run_on(test)
+            observed = self.trial.program.run(task, self.trial.problem.limits, is_final=is_final)
+            result = self._judge_observed(observed, test)
+        else:
+            observed, result = self._judge_conversation(str(test.expected), is_final=is_final)
         attempt.results[number] = result
         self.ledger.notes += [(number, note) for note in observed.notes]
         for excuse in observed.excuses:
@@ -304,6 +309,30 @@ class _Judging:
         except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 
+    def _judge_conversation(self, code: str, *, is_final: bool) -> tuple[Observation, TestResult]:
+        """Return what is seen of a program with a test that is a program, and the test's result."""
+        prepared = self.trial.problem
+        source = Source(find_language("python"), code, CHECKER_MIB, is_partner=True)
+        with contextlib.ExitStack() as opened:
+            test = self.trial.executor.load(opened, source)
+            # A Python program is refused by its first run, and not before.
+            assert not isinstance(test, str)
+            observed = self.trial.program.converse(
+                test,
+                prepared.settings,
+                prepared.limits,
+                prepared.checker_limits,
+                is_final=is_final,
+            )
+            if observed.run is None:
+                return observed, verdicts.without_run(Outcome.SANDBOX_FAULT, observed.fault)
+            rejection = self.trial.program.rejection()
+            if rejection is not None:
+                refused = verdicts.result_of(observed.run, Outcome.COMPILE_ERROR, rejection)
+                return observed, refused
+            result = judge_conversation(prepared, observed.run, test.rejection())
+            return observed, self._explain(result)
+
     def _judge_run(self, run: Run, test: PreparedTest) -> TestResult:
         """Return the result of a test by its run."""
         # Compiled in the program's own process, so this is known only after its run.
@@ -313,10 +342,13 @@ class _Judging:
                 return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
         if self.trial.checking is not None:
             return self.trial.checking.judge(run, self.trial.problem, test)
-        result = self.trial.problem.judge(run, test)
-        if result.verdict is not Outcome.RUNTIME_ERROR:
+        return self._explain(self.trial.problem.judge(run, test))
+
+    def _explain(self, result: TestResult) -> TestResult:
+        """Return a result whose words say which package was missing, if one was."""
+        if result.verdict not in (Outcome.RUNTIME_ERROR, Outcome.SANDBOX_FAULT):
             return result
-        detail = add_packages(result.detail, self.trial.packages)
+        detail = add_packages(result.detail, self.trial.executor.packages)
         return replace(result, detail=verdicts.shorten(detail))
 
     def _choose_shared(self, attempt: _Attempt) -> tuple[int, ...]:
@@ -327,6 +359,8 @@ class _Judging:
             return ()
         # A checker program takes a process a test whatever the program does.
         if self.trial.checking is not None or problem.dialect != PLAIN:
+            return ()
+        if problem.assertions is not None:
             return ()
         if any(result.cpu_seconds > _QUICK_SECONDS for result in attempt.results.values()):
             return ()

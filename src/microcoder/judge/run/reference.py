@@ -23,7 +23,8 @@ from microcoder.judge.run.builds import (
     require_compiler,
     run_compiler,
 )
-from microcoder.judge.run.executor import Observation, Run, Source, Task
+from microcoder.judge.run.conversations import converse
+from microcoder.judge.run.executor import Executable, Observation, Run, Source, Task
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.policy import Rules, judge_program
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Sandbox
@@ -98,8 +99,8 @@ class PlainExecutor:
         return PlainProgram(loaded, sandbox, source)
 
     def _interpret(self, source: Source) -> Loaded:
-        # A harness and the answer that it calls may each import packages.
-        for code in (source.code, source.answer):
+        # Tests that are programs may import packages, too.
+        for code in (source.code, *source.beside):
             missing = self._provided.find_problem(code, is_function=source.is_function)
             if missing:
                 raise EvaluatorFault(missing)
@@ -163,6 +164,31 @@ class PlainProgram:
             has_named_streams=self._opens_streams,
         )
         return self._sandbox.run(test, limits)
+
+    def converse(
+        self,
+        test: Executable,
+        settings: bytes,
+        limits: Limits,
+        test_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with a test that calls it, once, whatever comes of it."""
+        assert isinstance(test, PlainProgram)
+        try:
+            run = converse(
+                self._sandbox,
+                test._sandbox,
+                self._loaded,
+                test._loaded,
+                settings=settings,
+                limits=limits,
+                test_limits=test_limits,
+            )
+            return Observation(run)
+        except (EvaluatorFault, OSError) as fault:
+            return Observation(None, fault=str(fault))
 
     def share(self, task: Task, inputs: object, limits: Limits) -> None:
         """Share nothing."""

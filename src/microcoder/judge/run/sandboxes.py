@@ -48,6 +48,8 @@ class SandboxKind:
     """The language that it compiles; empty for one that runs programs."""
     runs: str = ""
     """The language whose runtime it can start; empty if programs are Python's or binaries."""
+    is_partner: bool = False
+    """Whether it runs tests that call programs, which run in another sandbox meanwhile."""
 
 
 class Sandboxes:
@@ -155,7 +157,8 @@ class Sandboxes:
             scratch_mib=_LARGE_SCRATCH_MIB if kind.is_large or kind.builds else _SCRATCH_MIB,
             layers=self.options.layers,
             nice=self.options.nice,
-            owner=Owner(self.slot, self.record),
+            # A partner has no slot of its own: it waits for the program that has.
+            owner=None if kind.is_partner else Owner(self.slot, self.record),
         )
         self.level = sandbox.isolation.level
         try:

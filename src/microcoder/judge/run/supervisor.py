@@ -17,7 +17,7 @@ import shutil
 import signal
 import socket
 from collections.abc import Collection, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -79,6 +79,18 @@ class DiskFull(SandboxDied):
     """
 
 
+class PassedOn:
+    """Descriptors that a run is given and nobody else keeps: closed once they are sent."""
+
+    def __init__(self, numbers: Sequence[int] = ()) -> None:
+        self.numbers = list(numbers)
+
+    def close(self) -> None:
+        """Close those that are not closed yet."""
+        while self.numbers:
+            os.close(self.numbers.pop())
+
+
 @dataclass(frozen=True, slots=True)
 class TestTask:
     """A test to run; the caller closes the descriptors."""
@@ -92,6 +104,8 @@ class TestTask:
     """Files for the scratch folder; None makes an empty folder."""
     options: Mapping[str, Any]
     """The fields of `Request` that say how to run the test, without limits."""
+    pipes: PassedOn = field(default_factory=PassedOn)
+    """Of a conversation (see `conversations`): the pipe that it reads, and the one it writes to."""
 
 
 class Loaded:
@@ -288,12 +302,17 @@ class Sandbox:
             SandboxDied: the fork server is gone or does not answer.
         """
         is_function = bool(task.options.get("fn_name"))
+        is_test = task.options.get("role") == protocol.ASKS
         with contextlib.ExitStack() as opened:
-            streams = _open_streams(opened, task.stdin, has_wire=is_function or self._builds)
+            opened.callback(task.pipes.close)
+            has_wire = is_function or is_test or self._builds
+            streams = _open_streams(opened, task.stdin, has_wire=has_wire)
+            standard = streams.listed()
+            descriptors = [*standard[:3], *task.pipes.numbers, *standard[3:]]
             watchdog = Watchdog(limits, self._owner)
-            conversation = self._converse(opened, task, limits, streams.listed(), watchdog)
+            exchange = self._exchange(opened, task, limits, descriptors, watchdog)
             try:
-                next(conversation)
+                next(exchange)
             except StopIteration as end:
                 return _read_run(streams, end.value, tuple(watchdog.notes), is_function=is_function)
         raise AssertionError("a test alone asks nothing")
@@ -322,7 +341,7 @@ class Sandbox:
             descriptors = [*streams.listed(), *files]
             watchdog = Watchdog(limits, self._owner)
             return (
-                yield from self._converse(opened, task, limits, descriptors, watchdog, questions)
+                yield from self._exchange(opened, task, limits, descriptors, watchdog, questions)
             )
 
     def check_disk_space(self) -> None:
@@ -337,7 +356,7 @@ class Sandbox:
         if free_bytes < self._scratch_mib << 20:
             raise DiskFull(self._full_disk)
 
-    def _converse(
+    def _exchange(
         self,
         opened: contextlib.ExitStack,
         task: TestTask,
@@ -378,6 +397,8 @@ class Sandbox:
         try:
             # In the order in which the fork server expects them.
             self._send(request.pack(), [task.source, task.cache, *descriptors, *files])
+            # Each side of a conversation sees the other's end by its pipe.
+            task.pipes.close()
             while True:
                 # A process that asks on and on is not answered any more.
                 if num_questions < _MOST_QUESTIONS and self._is_asked(questions, patience_seconds):

@@ -15,6 +15,8 @@ A problem is checked once for all its programs. Of a run:
 The first row that applies decides; right output does not excuse a failed exit.
 """
 
+from __future__ import annotations
+
 import json
 import re
 import signal
@@ -119,9 +121,13 @@ class PreparedProblem:
     ) -> None:
         """Check the problem and prepare its tests; raises DataError as `check_problem` does."""
         check_settings(problem)
-        # A harness makes the calls itself: to the sandbox it is a program that reads stdin.
+        # Tests that are programs make the calls themselves, and expect no value.
         self.problem = problem
-        if problem.harness is not None:
+        self.settings = b""
+        """What a test that is a program is told of its problem; empty for any other problem."""
+        if problem.assertions is not None:
+            settings = {"fn_name": problem.fn_name, **problem.assertions.model_dump(mode="json")}
+            self.settings = json.dumps(settings).encode()
             self.problem = problem.model_copy(update={"fn_name": None})
         call = find_call(problem)
         self.call_message: dict[str, Any] | None = None
@@ -191,16 +197,6 @@ class PreparedProblem:
         for test in self.problem.tests:
             num_bytes += 2 * len(test.input) + per_character * len(test.output) + _TEST_BYTES
         return num_bytes
-
-    def submit(self, code: str) -> str:
-        """Return the source to run for an answer's code; nothing is run yet.
-
-        It is the code itself, or the problem's harness with a call of `main` on the code.
-        """
-        harness = self.problem.harness
-        if harness is None:
-            return code
-        return f"{harness}\n\nmain({code!r})\n"
 
     def _prepare(self, test: TestCase, value: object) -> PreparedTest:
         stdin = test.input.encode("utf-8", "surrogatepass")

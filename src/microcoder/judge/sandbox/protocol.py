@@ -56,6 +56,8 @@ class Expiry(IntEnum):
     """Its folder held more than it may."""
     FILE_SYSTEM = 4
     """The file system was full before its folder was: a fault of the machine."""
+    CONVERSATION = 5
+    """The test that it answered had ended: no fault of anybody."""
 
 
 SLICE_SECONDS = 0.2
@@ -69,6 +71,32 @@ REJECTED = b"E"
 
 PLAIN = "plain"
 """The dialect of programs that run as they are."""
+
+
+class Ending(StrEnum):
+    """How a test ended."""
+
+    CALLING = "calling"
+    """It has begun to call the answer; what a process leaves that was ended."""
+    PASSED = "passed"
+    FAILED = "failed"
+    """An assertion failed, or the test raised an error after it had called the answer."""
+    RAISED = "raised"
+    """The answer raised an exception, which the test did not expect."""
+    LEFT = "left"
+    """The answer's process ended during a call, or before it."""
+    MALFORMED = "malformed"
+    """The answer's process wrote something else than a reply."""
+    TOO_LONG = "too_long"
+    """A message was longer than any may be."""
+    BROKEN = "broken"
+    """The test broke before it called the answer."""
+
+
+ASKS = "asks"
+"""The role of a test in a conversation."""
+ANSWERS = "answers"
+"""The role of an answer."""
 
 WIRE_FD = 3
 """The descriptor that a function's result is written to; for a binary, the binary itself."""
@@ -162,6 +190,12 @@ class Request(NamedTuple):
 
     Descriptors of a batch: source, cache, stdin, stdout, stderr, stdin of the tests, inputs,
     frames, and the socket for its questions.
+    """
+    role: str = ""
+    """`ASKS` or `ANSWERS` in a conversation (see `conversation`); empty for any other run.
+
+    Further descriptors are the pipe that is read, the one that is written to, and for a test the
+    wire of its report.
     """
 
     def pack(self) -> bytes:

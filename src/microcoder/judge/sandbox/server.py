@@ -15,7 +15,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
-from microcoder.judge.sandbox import batch, folders, functions, isolation, protocol, runner, seccomp
+from microcoder.judge.sandbox import (
+    answering,
+    asking,
+    batch,
+    folders,
+    functions,
+    isolation,
+    protocol,
+    runner,
+    seccomp,
+)
 from microcoder.judge.sandbox.kernel import (
     PR_SET_PDEATHSIG,
     SeccompFilter,
@@ -36,6 +46,8 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 """Space for them: four bytes each."""
 _NUM_STANDARD = 5
 """Descriptors that come with every test: source, cache, stdin, stdout, stderr."""
+_NUM_PIPES = {protocol.ASKS: 3, protocol.ANSWERS: 2}
+"""Descriptors of a conversation, by the role in it."""
 _HIGHEST_FD = 4096
 """End of the descriptors that are closed: more than any sandbox has."""
 _REHEARSED_FD = 128
@@ -60,6 +72,8 @@ class Test(NamedTuple):
     """Accounting of threads and space, if the kernel does none."""
     copies: Sequence[tuple[int, int]] = ()
     """Named files in place of stdout and stderr, each with the descriptor that it is copied to."""
+    pipes: Sequence[int] = ()
+    """What a side of a conversation reads and writes, and for a test the wire of its report."""
 
 
 class ForkServer:
@@ -157,6 +171,11 @@ class ForkServer:
         num_shared = len(batch.Files._fields) if request.is_batch else 0
         shared = further[:num_shared]
         further = further[num_shared:]
+        pipes: Sequence[int] = ()
+        if request.role:
+            num_pipes = _NUM_PIPES[request.role]
+            pipes = further[:num_pipes]
+            further = further[num_pipes:]
         wire = -1
         has_wire = bool(request.fn_name) and not shared
         if has_wire or self._is_build(request):
@@ -173,7 +192,7 @@ class ForkServer:
         quota = None
         if self._setup.asks:
             quota = Quota(self._setup.scratch, self._scratch_bytes, has_files=bool(request.files))
-        return Test(request, source, cache, standard, wire, shared, quota, copies)
+        return Test(request, source, cache, standard, wire, shared, quota, copies, pipes)
 
     def _is_build(self, request: Request) -> bool:
         return self._builds and bool(request.command)
@@ -189,6 +208,7 @@ class ForkServer:
             test.quota,
             # A compiler has children, which a signal to it would not stop.
             is_shared=not self._is_build(test.request),
+            partner=test.pipes[0] if test.request.role == protocol.ANSWERS else -1,
         )
 
     def _collect_files(self, test: Test) -> None:
@@ -248,20 +268,22 @@ class ForkServer:
         and looks up as little as it can: fields are unpacked, not asked for by name.
         """
         self._enter(test)
-        request, source, cache, _, wire, shared, quota, _ = test
-        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _) = request
+        request, source, cache, _, wire, shared, quota, _, pipes = test
+        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _, _) = request
         names = None if dialect == PLAIN else self._dialect_names
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of
         # the program.
         if shared:
             runner.load_code(source, cache)
             packed = runner.pack_code(source, cache)
-            self._take_batch_descriptors(shared)
+            self._take_descriptors(shared)
             self._close_in(request, quota, self._first_own + len(shared))
             runner.restore_signals()
             self._run_batch(packed, request, names)
             return 0
         code = runner.load_code(source, cache)
+        if pipes:
+            return self._converse(code, test)
         first_closed = self._first_own
         if fn_name:
             os.dup2(wire, first_closed)
@@ -274,14 +296,14 @@ class ForkServer:
 
     def _enter(self, test: Test) -> None:
         """Take a test's limits and standard streams, and set up what its request asks for."""
-        request, source, _, standard, _, _, _, _ = test
+        request, source, _, standard, _, _, _, _, _ = test
         if self._has_limits:
             self._limits.apply(request)
         stdin, stdout, stderr = standard
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _) = request
+        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _, _) = request
         if command:
             self._become_binary(test)
         if files:
@@ -296,8 +318,8 @@ class ForkServer:
         if any(name.endswith(".py") for name in files):
             sys.path.insert(0, self._setup.scratch)
 
-    def _take_batch_descriptors(self, shared: Sequence[int]) -> None:
-        """Give the descriptors of a batch the numbers that follow the standard ones."""
+    def _take_descriptors(self, shared: Sequence[int]) -> None:
+        """Give further descriptors the numbers that follow the standard ones."""
         # Moved out of each other's way first: one may have the number that another is to have.
         copies = [os.dup(descriptor) for descriptor in shared]
         for number, copy in enumerate(copies, self._first_own):
@@ -335,6 +357,19 @@ class ForkServer:
         )
         functions.send_result(returned, self._first_own)
         return status
+
+    def _converse(self, code: runner.Loaded, test: Test) -> int:
+        """Run a side of a conversation: the test, or the answer."""
+        request = test.request
+        source = os.pread(test.source, os.fstat(test.source).st_size, 0)
+        own = self._first_own
+        self._take_descriptors(test.pipes)
+        self._close_in(request, test.quota, own + len(test.pipes))
+        runner.restore_signals()
+        if request.role == protocol.ANSWERS:
+            return answering.answer_calls(code, own, own + 1)
+        text = source.decode("utf-8", "surrogatepass")
+        return asking.run_test(code, text, own, own + 1, own + 2)
 
     def _run_batch(self, packed: bytes, request: Request, names: dict[str, object] | None) -> None:
         """Run the tests of a batch, up to the first that does not end well."""

@@ -34,6 +34,7 @@ def wait_with_limits(
     quota: Quota | None,
     *,
     is_shared: bool = True,
+    partner: int = -1,
 ) -> Result:
     """Wait for a child, kill it at its CPU, wall time or file limit, and account for it.
 
@@ -45,8 +46,10 @@ def wait_with_limits(
         base_kib: resident memory the child inherited.
         quota: counts the child's threads and files, where the kernel does not.
         is_shared: whether the child is paused after each slice of CPU time, for other tests to run.
+        partner: descriptor of the pipe from the child's partner in a conversation, or -1; once that
+            has ended, so does the child.
     """
-    watch = _Watch(pid, request, control, is_shared=is_shared)
+    watch = _Watch(pid, request, control, is_shared=is_shared, partner=partner)
     expired = watch.wait(quota)
     if expired != Expiry.FINISHED:
         # It is not reaped before `wait4`, so until then its number cannot be another process's.
@@ -59,7 +62,10 @@ def wait_with_limits(
             expired = _find_excess(quota)
         quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
-    if expired == Expiry.FINISHED and cpu_seconds > request.cpu_seconds:
+    if expired == Expiry.CONVERSATION:
+        # How it ended was not its own doing.
+        status = 0
+    if expired in (Expiry.FINISHED, Expiry.CONVERSATION) and cpu_seconds > request.cpu_seconds:
         expired = Expiry.CPU
     return Result(
         exit_code=os.WEXITSTATUS(status) if os.WIFEXITED(status) else -1,
@@ -84,7 +90,13 @@ class _Watch:
     """Waits for one test, and watches its CPU time, wall time and quota."""
 
     def __init__(
-        self, pid: int, request: Request, control: socket.socket, *, is_shared: bool
+        self,
+        pid: int,
+        request: Request,
+        control: socket.socket,
+        *,
+        is_shared: bool,
+        partner: int,
     ) -> None:
         self.started = time.monotonic()
         self.descriptor = os.pidfd_open(pid)
@@ -92,6 +104,8 @@ class _Watch:
         self._request = request
         self._control = control
         self._is_shared = is_shared
+        self._partner = partner
+        self._has_partner_ended = False
         self._lost = 0.0
         """Seconds that are not the test's: the watch overslept, or the test was stopped."""
         self._cpu_limit = request.cpu_seconds
@@ -105,6 +119,9 @@ class _Watch:
         poll = select.poll()
         poll.register(self.descriptor, select.POLLIN)
         poll.register(self._control, select.POLLHUP | select.POLLERR)
+        if self._partner >= 0:
+            # For no event but its end, which is always reported.
+            poll.register(self._partner, 0)
         channel = -1
         if quota is not None:
             channel = quota.begin(self._pid)
@@ -115,7 +132,7 @@ class _Watch:
             now = time.monotonic()
             pause = self._choose_pause(cpu_seconds, cpu_left, quota)
             if self._is_finished(poll, pause, channel, quota):
-                return Expiry.FINISHED
+                return Expiry.CONVERSATION if self._has_partner_ended else Expiry.FINISHED
             if quota is not None and quota.has_files and quota.is_exceeded():
                 return Expiry.FOLDER
             self._count_wall(time.monotonic() - now, pause)
@@ -159,6 +176,9 @@ class _Watch:
         for ready, _ in poll.poll(int(pause * 1000) + 1):
             if ready == self._control.fileno():
                 os._exit(1)
+            if ready == self._partner:
+                self._has_partner_ended = True
+                return True
             if ready == self.descriptor or quota is None:
                 return True
             if ready == channel:

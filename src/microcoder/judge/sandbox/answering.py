@@ -1,0 +1,76 @@
+"""The process of an answer whose tests are Python programs: it serves their calls.
+
+It sees what a call brings and nothing else of a test. See `conversation`.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+from microcoder.judge.sandbox.conversation import Channel, ConversationEnded, Peer
+from microcoder.judge.sandbox.functions import MODULE_NAME
+from microcoder.judge.sandbox.handles import Home
+from microcoder.judge.sandbox.runner import Loaded, finish, guarded, new_main_module
+from microcoder.judge.sandbox.shared_values import SharedValues
+from microcoder.judge.sandbox.surroundings import AnswerSurroundings
+
+SETUP_NAME = "setup.py"
+"""Name of the file that the source of a problem's setup stands in, as programs see it."""
+FIRST_NUMBER = 1
+"""The answer's objects have odd numbers, the test's even ones."""
+
+
+def answer_calls(program: Loaded, incoming: int, outgoing: int) -> int:
+    """Define an answer and serve the calls of its test; return the exit code.
+
+    Args:
+        program: the answer.
+        incoming: descriptor of the pipe that the test writes to.
+        outgoing: descriptor of the pipe that it reads from.
+    """
+    channel = Channel(incoming, outgoing)
+    module = new_main_module(MODULE_NAME, sys.modules["builtins"])
+    sys.modules[MODULE_NAME] = module
+    status = guarded(_define_and_serve, program, module, channel)
+    return finish(status, program[1])
+
+
+def _define_and_serve(program: Loaded, module: ModuleType, channel: Channel) -> None:
+    try:
+        begin = json.loads(channel.receive())
+        names = module.__dict__
+        exec(compile(begin["setup"], SETUP_NAME, "exec"), names)
+        given = names.get(begin["fn_name"])
+        exec(program[0], names)
+        entry = _find_entry(names, begin["fn_name"])
+        home = Home(names, is_test=False)
+        home.common = frozenset(begin["common"])
+        values = SharedValues(home, first_number=FIRST_NUMBER)
+        peer = Peer(channel, values, AnswerSurroundings(begin))
+        home.peer = peer
+        peer.reply(_offer(names, begin["names"], entry, is_given=entry is given), is_raised=False)
+        peer.serve_all()
+    except ConversationEnded:
+        pass
+
+
+def _find_entry(names: dict[str, Any], fn_name: str) -> Any:
+    """Return the function of a program, or the method of its class `Solution`."""
+    solution = names.get("Solution")
+    if solution is not None and hasattr(solution, fn_name):
+        return getattr(solution(), fn_name)
+    if fn_name not in names:
+        raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
+    return names[fn_name]
+
+
+def _offer(
+    names: dict[str, Any], wanted: Sequence[str], entry: Any, *, is_given: bool
+) -> tuple[Any, ...]:
+    """Return the function, whether the setup gave it, and pairs of a further name and its value."""
+    pairs = [(name, names[name]) for name in wanted if name in names]
+    return entry, is_given, pairs
