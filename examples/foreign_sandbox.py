@@ -23,8 +23,7 @@ from microcoder.judge.sandbox.protocol import Expiry, Result
 
 LANGUAGES = {"python": "python", "cpp": "cpp", "javascript": "nodejs", "java": "java"}
 """Our name of a language -> theirs."""
-_SPARE_SECONDS = 30.0
-"""What the service may take beyond the program's own limit."""
+_SPARE_SECONDS = 30.0  # What the service may take beyond the program's own limit.
 
 
 class FusionExecutor:
