@@ -386,6 +386,30 @@ CASES = {
         "import numpy as np\nassert candidate(np.array([1.0, 2.0])).dtype == np.float64",
         True,
     ),
+    "a time of a zone": Case(
+        "import datetime\ndef f(d): return d + datetime.timedelta(hours=1)",
+        "import datetime, zoneinfo\n"
+        "d = datetime.datetime(2020, 1, 1, tzinfo=zoneinfo.ZoneInfo('Europe/Paris'))\n"
+        "assert candidate(d).utcoffset() == datetime.timedelta(hours=1)",
+        True,
+    ),
+    "a path": Case(
+        "def f(p): return p.parent / 'b'",
+        "from pathlib import Path\nassert candidate(Path('x/a')) == Path('x/b')",
+        True,
+    ),
+    "a namespace": Case(
+        "def f(n): n.x += 1",
+        "from types import SimpleNamespace\nn = SimpleNamespace(x=1)\ncandidate(n)\n"
+        "assert n.x == 2",
+        True,
+    ),
+    "a large argument": Case(
+        "def f(s): return len(s)", "assert candidate('x' * (1 << 25)) == 1 << 25", True
+    ),
+    "a lone surrogate": Case(
+        "def f(s): return s", "assert candidate('\\ud800') == '\\ud800'", True
+    ),
     # Programs.
     "a loop over random arguments": Case(
         "def f(x): return x / 2",

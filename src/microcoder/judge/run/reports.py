@@ -50,7 +50,9 @@ def read_report(run: Run) -> Report | None:
     if not run.wire:
         return None
     said: dict[str, Any] = json.loads(run.wire)
-    return Report(Ending(said["ending"]), said["detail"], said["num_calls"])
+    # A lone surrogate, which an answer may have raised, could not be written into a file.
+    detail = said["detail"].encode("utf-8", "backslashreplace").decode()
+    return Report(Ending(said["ending"]), detail, said["num_calls"])
 
 
 def judge_conversation(

@@ -11,7 +11,12 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from microcoder.judge.sandbox.conversation import Channel, ConversationEnded, Peer
+from microcoder.judge.sandbox.conversation import (
+    MOST_BYTES_OF_TESTS,
+    Channel,
+    ConversationEnded,
+    Peer,
+)
 from microcoder.judge.sandbox.functions import MODULE_NAME
 from microcoder.judge.sandbox.handles import Home
 from microcoder.judge.sandbox.runner import Loaded, finish, guarded, new_main_module
@@ -32,7 +37,7 @@ def answer_calls(program: Loaded, incoming: int, outgoing: int) -> int:
         incoming: descriptor of the pipe that the test writes to.
         outgoing: descriptor of the pipe that it reads from.
     """
-    channel = Channel(incoming, outgoing)
+    channel = Channel(incoming, outgoing, most_bytes=MOST_BYTES_OF_TESTS)
     module = new_main_module(MODULE_NAME, sys.modules["builtins"])
     sys.modules[MODULE_NAME] = module
     status = guarded(_define_and_serve, program, module, channel)

@@ -23,6 +23,7 @@ from microcoder.judge.sandbox import small_pytest
 from microcoder.judge.sandbox.answering import SETUP_NAME
 from microcoder.judge.sandbox.conversation import (
     FROM_ANSWER,
+    MOST_BYTES_OF_ANSWERS,
     Channel,
     ConversationEnded,
     Peer,
@@ -54,7 +55,8 @@ def run_test(program: Loaded, source: str, incoming: int, outgoing: int, wire: i
         outgoing: descriptor of the pipe that it reads from.
         wire: descriptor for the report.
     """
-    test = _Test(source, Channel(incoming, outgoing), wire)
+    channel = Channel(incoming, outgoing, most_bytes=MOST_BYTES_OF_ANSWERS)
+    test = _Test(source, channel, wire)
     settings = json.loads(sys.stdin.read() or "{}")
     sys.stdin = io.StringIO("")
     try:

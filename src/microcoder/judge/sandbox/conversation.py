@@ -29,8 +29,10 @@ from microcoder.judge.sandbox.shared_values import SharedValues
 from microcoder.judge.sandbox.surroundings import Surroundings
 from microcoder.judge.sandbox.value_kinds import Malformed, describe_error
 
-LARGEST_MESSAGE = 16 << 20
-"""Bytes of the longest message."""
+MOST_BYTES_OF_ANSWERS = 16 << 20
+"""Bytes of the longest message that a test reads."""
+MOST_BYTES_OF_TESTS = 1 << 30
+"""Bytes of the longest message that an answer reads; its memory ends before."""
 FROM_ANSWER = "_from_answer"
 """Attribute of an exception that came from the answer; its text, as a traceback ends."""
 _HEAD = struct.Struct("<Q")
@@ -51,14 +53,14 @@ class TooLong(BaseException):
 class Channel:
     """Two pipes: messages in, messages out."""
 
-    def __init__(self, incoming: int, outgoing: int) -> None:
+    def __init__(self, incoming: int, outgoing: int, *, most_bytes: int) -> None:
+        """Take over two descriptors; no message of more bytes is read."""
         self._incoming = incoming
         self._outgoing = outgoing
+        self._most_bytes = most_bytes
 
     def send(self, message: bytes) -> None:
-        """Write a message; raises ConversationEnded, or TooLong."""
-        if len(message) > LARGEST_MESSAGE:
-            raise TooLong
+        """Write a message; raises ConversationEnded."""
         data = memoryview(_HEAD.pack(len(message)) + message)
         try:
             while data:
@@ -69,7 +71,7 @@ class Channel:
     def receive(self) -> bytes:
         """Wait for a message; raises ConversationEnded, or TooLong."""
         (length,) = _HEAD.unpack(self._read(_HEAD.size))
-        if length > LARGEST_MESSAGE:
+        if length > self._most_bytes:
             raise TooLong
         return self._read(length)
 

@@ -1,4 +1,4 @@
-"""Kinds of data of numpy and pandas that cross between a test's process and an answer's.
+"""Kinds of data of numpy, pandas and rarer modules that cross between two processes.
 
 They are made by public constructors of plain parts, never of a pickle. The packages are those that
 programs may import; where one is missing, its kinds are too.
@@ -226,8 +226,26 @@ def _load_pandas() -> dict[type, Kind]:
     return {} if package is None else _Tables(package).list_kinds()
 
 
+def _load_zones() -> dict[type, Kind]:
+    zone = importlib.import_module("zoneinfo").ZoneInfo
+    return {zone: Kind("zoneinfo.zone", lambda value: [value.key], lambda parts: zone(*parts))}
+
+
+def _load_paths() -> dict[type, Kind]:
+    path = importlib.import_module("pathlib").PurePath
+    make = type(path())
+    pure = Kind("pathlib.pure", lambda value: [str(value)], lambda parts: make(*parts))
+    real = importlib.import_module("pathlib").Path
+    return {
+        path: pure,
+        real: Kind("pathlib.path", lambda value: [str(value)], lambda parts: real(*parts)),
+    }
+
+
 LOADERS: Mapping[str, Callable[[], dict[type, Kind]]] = {
     "numpy": _load_numpy,
     "pandas": _load_pandas,
+    "zoneinfo": _load_zones,
+    "pathlib": _load_paths,
 }
 """What loads the kinds of each package."""

@@ -218,6 +218,19 @@ def _fill_object(value: Any, parts: list[Any]) -> None:
         object.__setattr__(value, name, item)
 
 
+def _take_namespace(value: Any) -> list[Any]:
+    parts: list[Any] = []
+    for name, item in vars(value).items():
+        parts += (name, item)
+    return parts
+
+
+def _fill_namespace(value: Any, parts: list[Any]) -> None:
+    value.__dict__.clear()
+    for name, item in zip(parts[::2], parts[1::2], strict=True):
+        value.__dict__[str(name)] = item
+
+
 def _refuse_empty(parts: Sequence[Any]) -> Any:
     raise Malformed("no object of that kind is made by itself")
 
@@ -420,6 +433,13 @@ _BY_TYPE: dict[type, Kind] = {
         lambda parts: datetime.timedelta(*parts),
     ),
     datetime.timezone: Kind("timezone", _take_zone, lambda parts: datetime.timezone(*parts)),
+    types.SimpleNamespace: Kind(
+        "namespace",
+        _take_namespace,
+        lambda parts: types.SimpleNamespace(),
+        _fill_namespace,
+        is_mutable=True,
+    ),
     uuid.UUID: Kind("uuid", lambda value: [str(value)], lambda parts: uuid.UUID(parts[0])),
     re.Pattern: Kind("pattern", _take_pattern, lambda parts: re.compile(*parts)),
 }
