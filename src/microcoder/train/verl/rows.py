@@ -260,8 +260,9 @@ def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> 
     nested = {}
     for name, rows in columns.items():
         # Rows of different length, one after another.
-        offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
-        nested[name] = torch.nested.nested_tensor_from_jagged(torch.cat(list(rows)), offsets)
+        lengths = torch.tensor([0, *map(len, rows)])
+        joined = torch.cat(list(rows))
+        nested[name] = torch.nested.nested_tensor_from_jagged(joined, lengths.cumsum(0))
     fields = TensorDict(nested, batch_size=len(batch))
     return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 
