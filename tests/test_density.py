@@ -12,21 +12,21 @@ ROOT = Path(__file__).parent.parent
 # Where a figure has fallen, its limit here follows it. Comments have a floor: 3 % of lines.
 MOST = {
     "src": {
-        "tokens a code line": 7.9,
-        "branches in expressions a 100 statements": 10.0,
-        "% of branches inside expressions": 41.0,
-        "ternaries a 1000 code lines": 14.0,
-        "comprehensions a 1000 code lines": 28.0,
+        "tokens a code line": 7.8,
+        "branches in expressions a 100 statements": 9.8,
+        "% of branches inside expressions": 40.2,
+        "ternaries a 1000 code lines": 13.4,
+        "comprehensions a 1000 code lines": 27.1,
         "a, b = x, y a 1000 code lines": 0.2,
         "walruses a 1000 code lines": 0.3,
         # The rest of both is in a program that is sent into the sandbox as it stands.
         "constants that share an assignment": 1,
-        "lines over 100 characters": 20,
+        "lines over 100 characters": 17,
     },
     "tests": {
         "tokens a code line": 8.1,
-        "branches in expressions a 100 statements": 9.2,
-        "% of branches inside expressions": 52.0,
+        "branches in expressions a 100 statements": 9.0,
+        "% of branches inside expressions": 51.2,
         "a, b = x, y a 1000 code lines": 0.6,
         "walruses a 1000 code lines": 0.6,
         "constants that share an assignment": 0,

@@ -431,7 +431,8 @@ from pkgutil import iter_modules
 for name in sys.argv[1:]:
     inner = iter_modules(getattr(import_module(name), "__path__", ()), f"{name}.")
     # What is a program of its own is imported by nothing.
-    names = [one.name for one in inner if "data" in name and not one.name.endswith("inside")]
+    names = [one.name for one in inner if "data" in name]
+    names = [path for path in names if not path.endswith("behaviour.sandboxed")]
     list(map(import_module, names))
 print(*sys.modules)
 """

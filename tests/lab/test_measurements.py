@@ -127,6 +127,16 @@ def test_what_is_wrong_with_a_measurement_is_one_line(
     assert not (tmp_path / "work" / "summary.json").exists()
 
 
+def test_a_measurement_that_yields_no_rows_is_told_to_yield_them(
+    measurement: Measurement, tmp_path: Path
+) -> None:
+    (tmp_path / "measure.py").write_text("def measure(work):\n    return 0.5\n")
+    wrong = measurement.model_copy(update={"settings": {}})
+    work = Work("s", "score", 3, load_config(TrainConfig, [RECIPE]), tmp_path / "work")
+    with pytest.raises(DataError, match="returned a float; let it yield rows"):
+        run_measurement(work, wrong)
+
+
 def write_study(folder: Path, function: str = FUNCTION, text: str = STUDY) -> Path:
     (folder / "measure.py").write_text(function)
     (folder / "recipe.toml").write_text('model.kind = "micro"\nproblems.kind = "micro"\n')

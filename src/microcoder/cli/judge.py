@@ -19,7 +19,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install
-from microcoder.judge.core.suspicions import Judged, find_suspicions
+from microcoder.judge.core.suspicions import ProgramOutcome, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.packages import load_profile, name_environment
 from microcoder.judge.run.judging import Session
@@ -162,7 +162,7 @@ def _judge_submissions(
         judged = []
         for submission in submissions:
             if submission.id in done:
-                judged.append(Judged(submission.code, done[submission.id]["verdict"]))
+                judged.append(ProgramOutcome(submission.code, done[submission.id]["verdict"]))
         summary["suspicions"] = find_suspicions(judged)
         # A file that is complete keeps its time and its summary.
         if missing or not verdicts.path.exists():

@@ -306,9 +306,12 @@ def list_places(root: Path, format: Format) -> list[str]:
         return ["."] if has_rows else []
     if folders is None:
         return sorted(_walk(root, lambda path: path.endswith(SUFFIXES)))
-    markers = _walk(root, lambda path: path.rpartition("/")[2] in folders.markers)
-    rows = {path.rpartition("/")[0] or "." for path in markers}
-    return sorted(row for row in rows if set(folders.skips).isdisjoint(row.split("/")))
+    rows = set()
+    for marker in _walk(root, lambda path: path.rpartition("/")[2] in folders.markers):
+        folder = marker.rpartition("/")[0] or "."
+        if set(folders.skips).isdisjoint(folder.split("/")):
+            rows.add(folder)
+    return sorted(rows)
 
 
 def _list_taken(folder: Path, folders: Folders) -> list[str]:

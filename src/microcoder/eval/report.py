@@ -33,7 +33,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.extract import USUAL, Extractor
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows
 from microcoder.judge.core.records import explain_faults
-from microcoder.judge.core.suspicions import Judged, find_suspicions
+from microcoder.judge.core.suspicions import ProgramOutcome, find_suspicions
 from microcoder.judge.core.types import Outcome, Record
 from microcoder.lab.studies.accuracy import Solved, estimate_accuracy, estimate_difference
 
@@ -311,7 +311,7 @@ def summarise(folder: EvaluationFolder, *, pass_at: Sequence[int] = ()) -> Row:
     num_samples = [len(values) for values in solved.values()]
     # The largest k that every problem has the samples for.
     ks = sorted({1, min(num_samples), *pass_at})
-    judged = [Judged(samples[key].program, row["verdict"]) for key, row in verdicts.items()]
+    judged = [ProgramOutcome(samples[key].program, row["verdict"]) for key, row in verdicts.items()]
     num_asked = len(questions)
     if manifest["config"]["generation"]["kind"] == "file":
         # A file may have answers to some of the problems only.

@@ -445,9 +445,13 @@ def summarise_accuracy(samples: Sequence[ScoredRollout]) -> tuple[float | None, 
         if sample.reward is not None:
             is_solved = float(sample.verdict.is_accepted)
             by_tier.setdefault(sample.tier or "untiered", []).append(is_solved)
+    accuracy_by_tier = {}
+    for tier, values in sorted(by_tier.items()):
+        accuracy_by_tier[tier] = sum(values) / len(values)
     everything = list(chain.from_iterable(by_tier.values()))
-    overall = sum(everything) / len(everything) if everything else None
-    return overall, {tier: sum(values) / len(values) for tier, values in sorted(by_tier.items())}
+    if not everything:
+        return None, accuracy_by_tier
+    return sum(everything) / len(everything), accuracy_by_tier
 
 
 def average_rewards(samples: Sequence[ScoredRollout]) -> dict[str, float | None]:

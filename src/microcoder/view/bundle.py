@@ -158,11 +158,14 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
 def _pieces(source: RunSource, index: Index) -> Iterator[tuple[str, Any]]:
     """Yield name and value of a run's pieces of data; tests come last."""
     yield "index", base64.b64encode(index.pack()).decode("ascii")
-    for number, rows in enumerate(cut_pieces(source.read_all(index), ROWS_A_CHUNK)):
+    chunks = cut_pieces(source.read_all(index), ROWS_A_CHUNK)
+    for number, rows in enumerate(chunks):
         yield f"rows-{number}", [shorten(row, _LONGEST_IN_BUNDLE) for row in rows]
-    if not source.tests.is_empty:
-        for number, names in enumerate(cut_pieces(index.words["problem_id"], PROBLEMS_A_CHUNK)):
-            yield f"tests-{number}", {name: _describe_tests(source, name) for name in names}
+    if source.tests.is_empty:
+        return
+    problem_ids = index.words["problem_id"]
+    for number, chunk in enumerate(cut_pieces(problem_ids, PROBLEMS_A_CHUNK)):
+        yield f"tests-{number}", {name: _describe_tests(source, name) for name in chunk}
 
 
 def _describe_tests(source: RunSource, problem_id: str) -> dict[str, Any] | None:

@@ -174,10 +174,12 @@ class IndexBuilder:
         """
         columns: dict[str, Any] = {}
         for name, codes in self._codes.items():
-            words = (row.get(name) or "" for row in rows)
-            columns[name] = np.fromiter(
-                (codes.setdefault(word, len(codes)) for word in words), dtype=np.int32
-            )
+            column = []
+            for row in rows:
+                word = row.get(name) or ""
+                # A new word gets the next code.
+                column.append(codes.setdefault(word, len(codes)))
+            columns[name] = np.array(column, dtype=np.int32)
         for name in INTEGERS:
             columns[name] = np.array(_fill(rows, name, UNKNOWN), dtype=np.int32)
         for name in FLOATS:
@@ -192,8 +194,11 @@ class IndexBuilder:
         columns = {}
         for name in COLUMN_NAMES:
             of_files = [part[name] for part in self.parts.values()]
-            # What is joined of nothing has no type.
-            columns[name] = np.concatenate(of_files) if of_files else np.zeros(0, dtype=np.int32)
+            if of_files:
+                columns[name] = np.concatenate(of_files)
+            else:
+                # What is joined of nothing has no type.
+                columns[name] = np.zeros(0, dtype=np.int32)
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         # Without rollouts there are no words, and an array of none has no type to index by.
         ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])

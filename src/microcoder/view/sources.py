@@ -334,9 +334,11 @@ class EvaluationSource(LineSource):
         self._manifest = manifest
         super().__init__(self._folder.samples, self._folder.verdicts)
         self.name = str(manifest.get("name") or root.resolve().name)
-        self._benchmark: Row = (manifest.get("config") or {}).get("benchmark") or {}
+        config: Row = manifest.get("config") or {}
+        asked: Row = manifest.get("benchmark") or {}
+        self._benchmark: Row = config.get("benchmark") or {}
         """The benchmark of the config."""
-        self._digest = (manifest.get("benchmark") or {}).get("digest")
+        self._digest = asked.get("digest")
         """The digest of what was asked; None if it was not recorded."""
         self.tests = tests or tests_of_evaluation(self._benchmark)
         self._reads_own_file = tests is None

@@ -112,7 +112,7 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
     """Responses of 16 problems, four each: some cut off, some repeating themselves, some right,
     some unscored.
     """
-    from microcoder.train.verl.rows import FIELD, Judged
+    from microcoder.train.verl.rows import FIELD, ResponseJudgement
 
     draw = random.Random(1)
     rows = {}
@@ -140,7 +140,7 @@ def make_rows(tokenizer: Any, *, faults: bool) -> dict[str, dict[str, Any]]:
                 "raw_prompt": [{"role": "user", "content": "?"}],
                 "extra_fields": {
                     "reward_extra_info": {
-                        FIELD: Judged(verdict, Reward(reward, {}), "easy").as_json()
+                        FIELD: ResponseJudgement(verdict, Reward(reward, {}), "easy").as_json()
                     }
                 },
             }
@@ -243,7 +243,7 @@ class Recorded:
 def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredRollout]:
     """What engine trl's path decides about the same responses."""
     from microcoder.train.algorithm.scoring import build_rules, score_rollouts
-    from microcoder.train.verl.rows import Judged
+    from microcoder.train.verl.rows import ResponseJudgement
 
     problems = []
     for n in range(16):
@@ -259,7 +259,9 @@ def decide_as_trl(trainer: Any, rows: dict[str, dict[str, Any]]) -> list[ScoredR
                 max_response_tokens=LIMIT,
             )
         )
-    verdicts = [Judged.read(row["extra_fields"]["reward_extra_info"]).verdict for row in values]
+    verdicts = [
+        ResponseJudgement.read(row["extra_fields"]["reward_extra_info"]).verdict for row in values
+    ]
     rules = build_rules(trainer.algorithm, max_response_tokens=LIMIT, rewards=ALL_TESTS)
     judge: Any = Recorded(verdicts)
     scored = score_rollouts(rollouts, problems, judge=judge, rules=rules, seed=SEED, step=STEP)

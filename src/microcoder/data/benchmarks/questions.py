@@ -370,19 +370,23 @@ class _Functions(Benchmark):
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
-        if more is not None:
-            with placed(more.where):
-                programs = plus_programs(more.fields, fields=self.plus_fields)
-                tests = [TestCase(input="", output=program) for program in programs]
-                # HumanEval+ adds to the published test, MBPP+ replaces it.
-                kept = () if "base_input" in self.plus_fields else problem.tests
-                changes = {"tests": (*kept, *tests), "fn_name": more.fields.text("entry_point")}
-                problem = problem.model_copy(update=changes)
         # Sorted, since the order of a row's keys decides nothing.
         digest = _digest(json.dumps(row.values, sort_keys=True))
         if more is not None:
             digest += _digest(json.dumps(more.values, sort_keys=True))
+            problem = self._add_tests(problem, more)
         return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
+
+    def _add_tests(self, problem: Problem, more: FileRow) -> Problem:
+        """Return a problem with the tests of EvalPlus's row."""
+        with placed(more.where):
+            programs = plus_programs(more.fields, fields=self.plus_fields)
+            fn_name = more.fields.text("entry_point")
+        tests = [TestCase(input="", output=program) for program in programs]
+        # HumanEval+ adds to the published test, MBPP+ replaces it.
+        if "base_input" not in self.plus_fields:
+            tests = [*problem.tests, *tests]
+        return problem.model_copy(update={"tests": tuple(tests), "fn_name": fn_name})
 
 
 class HumanEval(_Functions):

@@ -31,7 +31,7 @@ _MAX_ROUNDS = 12
 """Rounds of cleaning; a text that still changes then is taken as it is."""
 
 
-class Cleaned(NamedTuple):
+class CleanText(NamedTuple):
     """A clean text, and the steps that changed it."""
 
     text: str
@@ -115,7 +115,7 @@ STEPS: tuple[Callable[[str], str], ...] = (
 """Steps of cleaning in their order; the lineage of a row has their names."""
 
 
-def clean(text: str) -> Cleaned:
+def clean(text: str) -> CleanText:
     """Return the text without noise, cleaned until no step changes it, at most twelve times."""
     done: list[str] = []
     # What one step uncovers, such as a decoded sign, may be work for one before it.
@@ -128,4 +128,4 @@ def clean(text: str) -> Cleaned:
             text = changed
         if text == before:
             break
-    return Cleaned(text, tuple(done))
+    return CleanText(text, tuple(done))

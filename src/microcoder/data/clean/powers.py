@@ -67,7 +67,7 @@ _SURE = (
 """Numbers that nobody writes without meaning a power, and the evidence that they are."""
 
 
-class Restored(NamedTuple):
+class RestoredText(NamedTuple):
     """A text with its lost powers restored."""
 
     text: str
@@ -75,7 +75,7 @@ class Restored(NamedTuple):
     """Evidence for the change; empty where nothing was changed."""
 
 
-def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
+def restore_powers(text: str, *, has_lost_all: bool = False) -> RestoredText:
     """Return the text with powers whose superscript was lost, `105` for 10 to the 5th, as `10^5`.
 
     Args:
@@ -99,7 +99,7 @@ def restore_powers(text: str, *, has_lost_all: bool = False) -> Restored:
         text = _lift_at(ends, _LOST, text)
     if has_lost_all:
         text = _restore_powers_of_two(text, why)
-    return Restored(text, tuple(dict.fromkeys(why)))
+    return RestoredText(text, tuple(dict.fromkeys(why)))
 
 
 def _restore_powers_of_two(text: str, why: list[str]) -> str:

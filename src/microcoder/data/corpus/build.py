@@ -313,7 +313,7 @@ _RUNNING = ("process", "filter", "compare", "verify", "deduplicate")
 """Steps of an audit in order, with programs run."""
 
 
-class Audited(NamedTuple):
+class AuditResult(NamedTuple):
     """Counts and paths of a finished audit."""
 
     num_rows: int
@@ -329,7 +329,7 @@ def audit(
     seed: int = 0,
     runs_programs: bool = True,
     on_progress: OnProgress = lambda step, done, total: None,
-) -> Audited:
+) -> AuditResult:
     """Run the steps of a build without rejecting rows, and report what each would have rejected.
 
     Args:
@@ -360,7 +360,7 @@ def audit(
     rows.sort(key=lambda row: row.id)
     name = config.sources[0].prefix
     findings = write_report(config.output, name, rows, num_rows=plan.num_rows)
-    return Audited(len(rows), tuple(findings), config.output / REPORT)
+    return AuditResult(len(rows), tuple(findings), config.output / REPORT)
 
 
 def _draw_shards(

@@ -97,12 +97,14 @@ def index_tasks(benchmark: Iterable[Candidate], model: Endpoint) -> TaskIndex:
     """Index the benchmarks' problems by their restated tasks; asks the model once per problem."""
     # In one order, whatever the threads do: the index must be the same.
     problems = sorted(benchmark, key=lambda problem: problem.id)
+    restate_one = partial(restate, model=model)
     with ThreadPoolExecutor(model.settings.concurrency) as threads:
-        tasks = list(threads.map(partial(restate, model=model), problems))
+        tasks = list(threads.map(restate_one, problems))
     rarity = _measure_rarity(tasks)
     owners: dict[str, list[tuple[int, float]]] = {}
     for number, task in enumerate(tasks):
-        for word, weight in _weigh(task, rarity).items():
+        weights = _weigh(task, rarity)
+        for word, weight in weights.items():
             owners.setdefault(word, []).append((number, weight))
     return TaskIndex(tuple(problems), rarity, owners)
 

@@ -108,17 +108,20 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
     """
     # Sorted, so that distinct ones can be counted by their neighbours.
     hashed = np.sort(_runs(_hash_all(tokens), LITERALS_IN_RUN), axis=1)
-    num_distinct = 1 + (np.diff(hashed, axis=1) != 0).sum(axis=1)
+    differs = np.diff(hashed, axis=1) != 0
+    num_distinct = 1 + differs.sum(axis=1)
     values = []
     for token in tokens:
         # Not a number where it is none: no difference to it counts up.
         value = float(token) if _PLAIN_NUMBER.fullmatch(token) else np.nan
         values.append(value)
-    counts_up = np.diff(_runs(np.array(values), LITERALS_IN_RUN), axis=1) == 1
+    value_runs = _runs(np.array(values), LITERALS_IN_RUN)
+    counts_up = np.diff(value_runs, axis=1) == 1
     # A run counts if half of its values differ, and no half of it counts up.
     is_varied = num_distinct * 2 >= LITERALS_IN_RUN
     is_count = counts_up.sum(axis=1) * 2 >= LITERALS_IN_RUN
-    return np.unique(_run_hashes(tokens, LITERALS_IN_RUN)[is_varied & ~is_count])
+    hashes = _run_hashes(tokens, LITERALS_IN_RUN)
+    return np.unique(hashes[is_varied & ~is_count])
 
 
 def telling_hashes(tokens: Sequence[str]) -> Hashes:

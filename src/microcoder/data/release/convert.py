@@ -28,7 +28,7 @@ _NAMES = ("id", "task_id", "question_id", "problem_id", "uid")
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConversionResult:
     """What became of the rows of a file."""
 
     num_problems: int
@@ -44,7 +44,7 @@ def convert(
     format: str | None = None,
     columns: Mapping[str, str] | None = None,
     with_test_rows: bool = False,
-) -> Converted:
+) -> ConversionResult:
     """Write the problems of a file of rows, or of a folder of such files, as a problem file.
 
     It is written whole or not at all.
@@ -79,10 +79,10 @@ def convert(
     by_number = sorted(left_out.items(), key=lambda pair: -len(pair[1]))
     reasons = {reason: tuple(names) for reason, names in by_number}
     if not problems:
-        lines = "\n".join(describe(Converted(0, num_rows, reasons)))
+        lines = "\n".join(describe(ConversionResult(0, num_rows, reasons)))
         raise DataError(f"{source}: none of its {num_rows} rows became a problem\n{lines}")
     write_problems(output, list(problems.values()))
-    return Converted(len(problems), num_rows, reasons)
+    return ConversionResult(len(problems), num_rows, reasons)
 
 
 def _add_problem(
@@ -104,7 +104,7 @@ def _add_problem(
     return reason
 
 
-def describe(converted: Converted) -> list[str]:
+def describe(converted: ConversionResult) -> list[str]:
     """Return a line for each reason why rows were left out, with the first such row."""
     lines = []
     for reason, names in converted.left_out.items():

@@ -142,7 +142,7 @@ def _copy_card(corpus: Path, target: Path, *, licence: str, num_left_out: int) -
 
 
 @dataclass(frozen=True, slots=True)
-class Pushed:
+class PushResult:
     """Address of a corpus that was uploaded to the Hub, and how many problems it has."""
 
     address: str
@@ -151,7 +151,7 @@ class Pushed:
     """Problems without a licence, which are not uploaded."""
 
 
-def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
+def push(corpus: Path, *, repo: str, is_private: bool) -> PushResult:
     """Upload a corpus as it may be published (see `copy_published`).
 
     Raises:
@@ -183,4 +183,4 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> Pushed:
             f"{repo} cannot be pushed ({reason}); "
             "type `hf auth login`, or check the name and the network"
         ) from None
-    return Pushed(str(address), num_problems, num_left_out)
+    return PushResult(str(address), num_problems, num_left_out)

@@ -182,13 +182,13 @@ def _cut(rows: Iterable[tuple[dict[str, Any], T]]) -> Iterator[list[tuple[dict[s
 
     Each row is a tuple of its values and of the data that belongs to it.
     """
+    return cut(rows, _count_characters, most=_ROWS_PER_FILE, size=_CHARACTERS_PER_FILE)
 
-    def size_of(row: tuple[dict[str, Any], T]) -> int:
-        values, _ = row
-        # Texts are nearly all of a row.
-        return sum(len(value) for value in values.values() if isinstance(value, str))
 
-    return cut(rows, size_of, most=_ROWS_PER_FILE, size=_CHARACTERS_PER_FILE)
+def _count_characters(row: tuple[dict[str, Any], Any]) -> int:
+    """Return the size of a row: texts are nearly all of it."""
+    values, _ = row
+    return sum(len(value) for value in values.values() if isinstance(value, str))
 
 
 def problem_row(candidate: Candidate) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def find_programs(
     return programs
 
 
-def passing_references(answering: Answering) -> Sequence[Program]:
+def find_passing_references(answering: Answering) -> Sequence[Program]:
     """Return the first references that pass the known tests."""
     tests = answering.candidate.tests
     # Twice as many are tried, since some may fail here.

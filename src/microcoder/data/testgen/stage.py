@@ -15,7 +15,7 @@ from microcoder.data.testgen.choice import STEP, add_chosen
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.mutation import infer_schema, mutate_known, relax_bounds
-from microcoder.data.testgen.programs import find_references, knows_slow, passing_references
+from microcoder.data.testgen.programs import find_passing_references, find_references, knows_slow
 from microcoder.data.testgen.settings import (
     MOST_LARGE,
     MOST_TESTS,
@@ -60,7 +60,7 @@ def generate(
     if obstacle:
         return _without_tests(candidate, obstacle)
     answering = Answering(judges(), candidate, references)
-    answering.references = passing_references(answering)
+    answering.references = find_passing_references(answering)
     if not answering.references:
         return _without_tests(candidate, "no accepted program passes the known tests")
     # A problem with tests enough came here for want of large ones.

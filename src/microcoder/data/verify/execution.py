@@ -19,7 +19,7 @@ from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.conclusion import conclude
 from microcoder.data.verify.evidence import TOO_SLOW, Evidence, Trial, chosen_tests
 from microcoder.data.verify.limits import cost_of, derive_limits
-from microcoder.data.verify.plans import Planned, PlannedProgram, VerificationPlan, plan
+from microcoder.data.verify.plans import PlannedProgram, PlannedRun, VerificationPlan, plan
 from microcoder.data.verify.runs import Run, run_once, run_pairs, run_rotated
 from microcoder.data.verify.store import VerdictStore
 from microcoder.data.verify.timing import LIMITS
@@ -100,7 +100,7 @@ def _run_accepted(run: Run, plans: Sequence[VerificationPlan]) -> None:
     """Run the accepted programs with generous limits, and again if they pass."""
     planned = []
     for item in plans:
-        planned += [Planned(item, program) for program in item.accepted]
+        planned += [PlannedRun(item, program) for program in item.accepted]
     run_once(run, planned)
     for item in plans:
         for program in item.passing():
@@ -119,7 +119,7 @@ def _run_again(
     """Run the accepted programs that passed so far again, with the tests in another order."""
     planned = []
     for item in plans:
-        planned += [Planned(item, program) for program in item.passing()]
+        planned += [PlannedRun(item, program) for program in item.passing()]
     verdicts = run_rotated(run, planned, repeat)
     for (_, program), verdict in zip(
         planned,
@@ -142,7 +142,7 @@ def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:
         for program in item.trivial:
             # There most of them fail already, which saves the other tests.
             program.order = (longest,)
-            planned.append(Planned(item, program))
+            planned.append(PlannedRun(item, program))
             seconds.append(item.answer_seconds)
     run_once(run, planned, seconds)
     again = [item for item in planned if item.program.has_passed]
@@ -167,7 +167,7 @@ def _run_others(
     for item in plans:
         for program in item.others:
             if program.role not in TOO_SLOW:
-                wrong.append(Planned(item, program))
+                wrong.append(PlannedRun(item, program))
     run_once(run, wrong)
     slow = []
     seconds = []
@@ -178,7 +178,7 @@ def _run_others(
         for program in too_slow:
             program.order = order
             language = program.language
-            slow.append(Planned(item, program))
+            slow.append(PlannedRun(item, program))
             seconds.append(item.seconds_by_language.get(language, item.limit_seconds))
     run_once(run, slow, seconds)
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.verify.evidence import STEP
-from microcoder.data.verify.plans import Planned, PlannedProgram, VerificationPlan
+from microcoder.data.verify.plans import PlannedProgram, PlannedRun, VerificationPlan
 from microcoder.data.verify.runs import Run, run_rotated
 from microcoder.data.verify.timing import is_close, round_up
 
@@ -61,7 +61,7 @@ def derive_limits(
     # Most programs are far from every boundary, and are not run again.
     undecided = []
     for plan in plans:
-        undecided += [Planned(plan, program) for program in _find_undecided(plan)]
+        undecided += [PlannedRun(plan, program) for program in _find_undecided(plan)]
     for repeat in range(first, first + _MORE_MEASUREMENTS):
         run_rotated(run, undecided, repeat)
     for plan in plans:

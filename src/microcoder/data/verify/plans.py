@@ -121,7 +121,7 @@ class VerificationPlan:
         )
 
 
-class Planned(NamedTuple):
+class PlannedRun(NamedTuple):
     """A program to run, with the plan of its candidate's verification."""
 
     plan: VerificationPlan

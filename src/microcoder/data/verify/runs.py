@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from microcoder.data.verify.plans import Planned, rotated_numbers
+from microcoder.data.verify.plans import PlannedRun, rotated_numbers
 from microcoder.data.verify.store import VerdictStore, verdict_key
 from microcoder.data.verify.timing import at_reference_speed
 from microcoder.judge import Judge
@@ -122,7 +122,7 @@ def was_disturbed(verdict: Verdict) -> bool:
 
 def run_once(
     run: Run,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedRun],
     seconds: Sequence[float | None] = (),
 ) -> None:
     """Run each program once, and add its verdict.
@@ -156,7 +156,7 @@ def run_once(
 
 def run_rotated(
     run: Run,
-    planned: Sequence[Planned],
+    planned: Sequence[PlannedRun],
     repeat: int,
 ) -> list[Verdict]:
     """Run each program with the tests in another order, and return the verdicts.

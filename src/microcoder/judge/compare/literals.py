@@ -338,12 +338,17 @@ def _same_set(value: Braces, wanted: Braces, numbers_agree: Agree) -> bool:
     mine = {_canonical(item): item for item in value.items}
     theirs = {_canonical(item): item for item in wanted.items}
     # Sorted: pairing is greedy, and the order of a Python set differs from process to process.
-    extra = [mine[key] for key in sorted(mine.keys() - theirs.keys())]
-    missing = [theirs[key] for key in sorted(theirs.keys() - mine.keys())]
-    if len(extra) != len(missing):
+    only_mine = sorted(mine.keys() - theirs.keys())
+    only_theirs = sorted(theirs.keys() - mine.keys())
+    if len(only_mine) != len(only_theirs):
         return False
-    unpaired = find_unpaired(extra, missing, lambda item, other: _same(item, other, numbers_agree))
-    return unpaired is None
+
+    def agree(item: Node, other: Node) -> bool:
+        return _same(item, other, numbers_agree)
+
+    extra = [mine[key] for key in only_mine]
+    missing = [theirs[key] for key in only_theirs]
+    return find_unpaired(extra, missing, agree) is None
 
 
 def _canonical(value: Node) -> str:

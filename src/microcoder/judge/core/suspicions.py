@@ -21,14 +21,14 @@ _LEAST = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ProgramOutcome:
     """A program with its outcome."""
 
     code: str | None
     outcome: str
 
 
-def find_suspicions(batch: Sequence[Judged]) -> list[str]:
+def find_suspicions(batch: Sequence[ProgramOutcome]) -> list[str]:
     """Return a sentence for each pattern that is unlikely for real answers.
 
     None for fewer than five verdicts.
@@ -60,7 +60,7 @@ def find_suspicions(batch: Sequence[Judged]) -> list[str]:
     return sentences
 
 
-def _is_response(judged: Judged) -> bool:
+def _is_response(judged: ProgramOutcome) -> bool:
     """Whether a program does not compile because it is a whole response."""
     if judged.outcome != Outcome.COMPILE_ERROR or judged.code is None:
         return False

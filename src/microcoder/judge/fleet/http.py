@@ -39,10 +39,10 @@ from microcoder.judge.fleet.fleet import Backend
 from microcoder.judge.fleet.remote import (
     Failure,
     JudgeRequest,
-    Landed,
     Load,
     ProgramMessage,
     RemoteJudge,
+    VerdictLine,
 )
 from microcoder.judge.run.executions import longest_wall_seconds
 from microcoder.judge.run.timing import CHECKER_SECONDS
@@ -77,7 +77,7 @@ _SILENCE_SECONDS = 60.0
 least."""
 _ASK_AGAIN_SECONDS = 0.25
 """Pause between two attempts to reach services when a client starts."""
-_LINE: TypeAdapter[Landed | Load | Failure] = TypeAdapter(Landed | Load | Failure)
+_LINE: TypeAdapter[VerdictLine | Load | Failure] = TypeAdapter(VerdictLine | Load | Failure)
 _LOG = logging.getLogger(__name__)
 
 Check = Callable[[str, Mapping[str, Any]], None]
@@ -166,7 +166,7 @@ class _Service(Backend):
         for batch in batches:
             self._client._begin(self._client._ask(self, batch))
 
-    async def ask(self, items: Sequence[Work]) -> AsyncGenerator[Landed | Load]:
+    async def ask(self, items: Sequence[Work]) -> AsyncGenerator[VerdictLine | Load]:
         """Send programs in one request; yield the lines of its answer, verdicts and loads.
 
         Raises:
@@ -395,7 +395,7 @@ class JudgeClient(RemoteJudge[_Service]):
         self,
         service: _Service,
         items: Sequence[Work],
-        line: Landed | Load,
+        line: VerdictLine | Load,
     ) -> None:
         if isinstance(line, Load):
             # Programs of other clients are judged before ours.

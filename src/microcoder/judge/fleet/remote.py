@@ -45,7 +45,7 @@ class JudgeResponse(Record):
     """Verdicts in order; a `sandbox_fault` says nothing about its program: do not score it."""
 
 
-class Landed(Record):
+class VerdictLine(Record):
     """A line of `/v1/judge/stream`: a verdict, as soon as it is known."""
 
     index: Annotated[int, Field(ge=0)]

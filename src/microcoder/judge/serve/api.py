@@ -14,7 +14,14 @@ from starlette.exceptions import HTTPException
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
 from microcoder.judge.core.types import Problem, Program, Verdict
-from microcoder.judge.fleet.remote import About, Failure, JudgeRequest, JudgeResponse, Landed, Load
+from microcoder.judge.fleet.remote import (
+    About,
+    Failure,
+    JudgeRequest,
+    JudgeResponse,
+    Load,
+    VerdictLine,
+)
 from microcoder.judge.languages import LANGUAGES
 from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
@@ -26,7 +33,7 @@ _PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
 """Media type of the page that Prometheus reads."""
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "model": Landed | Load | Failure,
+        "model": VerdictLine | Load | Failure,
         "description": "One of these a line",
         "content": {_LINES: {}},
     }
@@ -66,10 +73,10 @@ async def _write_lines(
     try:
         yield service.load.model_dump_json() + "\n"
         async for landed in landing:
-            line: Load | Landed = service.load
+            line: Load | VerdictLine = service.load
             if landed is not None:
                 index, verdict = landed
-                line = Landed.model_construct(index=index, verdict=verdict)
+                line = VerdictLine.model_construct(index=index, verdict=verdict)
             yield line.model_dump_json() + "\n"
     except Exception as error:
         refused = refusal_of(error)

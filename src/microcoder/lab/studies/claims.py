@@ -385,11 +385,12 @@ def judge_work(study: Study, works: Sequence[Work], *, scale: str) -> JudgedStud
     for work in done:
         if work.measurement is None:
             histories[work.name][work.seed] = read_history(work.folder)
-        else:
-            rows, summary = read_measured(work.folder)
-            model = (summary.get("config") or {}).get("model") or {}
-            measured[work.name][work.seed] = MeasuredRows(rows, model)
-            summaries.append(summary)
+            continue
+        rows, summary = read_measured(work.folder)
+        config = summary.get("config") or {}
+        model = config.get("model") or {}
+        measured[work.name][work.seed] = MeasuredRows(rows, model)
+        summaries.append(summary)
     contrasts: list[Contrast] = []
     for claim in study.claims:
         contrasts += [*claim.contrasts, *claim.controls, *_checks(claim, study)]

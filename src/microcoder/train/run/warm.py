@@ -128,8 +128,11 @@ class Muon:
         for group, buffer in zip(self._groups, self._buffers, strict=True):
             gradients = torch.stack([matrix.grad for matrix in group if matrix.grad is not None])
             buffer.lerp_(gradients, 1 - _MOMENTUM)
-            updates = orthogonalise(gradients.lerp(buffer, _MOMENTUM))
-            length = learning_rate * 0.2 * max(group[0].shape) ** 0.5
+            # Nesterov's look ahead: between the gradient and the momentum.
+            ahead = gradients.lerp(buffer, _MOMENTUM)
+            updates = orthogonalise(ahead)
+            longer_side = max(group[0].shape)
+            length = learning_rate * 0.2 * longer_side**0.5
             for matrix, update in zip(group, updates, strict=True):
                 matrix.sub_(update, alpha=length)
 
@@ -376,9 +379,11 @@ def _loss(model: Qwen3ForCausalLM, batch: Sequence[_Example]) -> torch.Tensor:
         ids_B_T[row, : len(example.ids)] = torch.tensor(example.ids)
         counts_B_T[row, example.prompt_length : len(example.ids)] = True
     # Padding is on the right: a causal model never sees it, so no attention mask is needed.
-    hidden = model.model(input_ids=ids_B_T[:, :-1], use_cache=False).last_hidden_state
-    counted = counts_B_T[:, 1:]
-    losses = functional.cross_entropy(
-        model.lm_head(hidden[counted]), ids_B_T[:, 1:][counted], reduction="none"
-    )
-    return losses.sum() / counted.sum()
+    inputs = ids_B_T[:, :-1]
+    hidden = model.model(input_ids=inputs, use_cache=False).last_hidden_state
+    # Each position predicts the token behind it.
+    is_counted = counts_B_T[:, 1:]
+    targets = ids_B_T[:, 1:][is_counted]
+    logits = model.lm_head(hidden[is_counted])
+    losses = functional.cross_entropy(logits, targets, reduction="none")
+    return losses.sum() / is_counted.sum()

@@ -52,7 +52,7 @@ def model_source(name: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Published:
+class PublishedEntries:
     """Entries of a checkpoint's files that its loaded model lacks.
 
     They are written back as the model is saved.
@@ -76,7 +76,7 @@ class Checkpoint(NamedTuple):
     tokenizer: PreTrainedTokenizerBase
     end_ids: list[int]
     pad_id: int
-    published: Published
+    published: PublishedEntries
     remarks: tuple[str, ...]
     """Sentences on what is unusual about its tokens, for the user."""
 
@@ -152,7 +152,7 @@ def _settle_tokens(
     """
     own = model.generation_config or GenerationConfig()
     text_config: Any = model.config.get_text_config()
-    published = Published(
+    published = PublishedEntries(
         generation=own,
         pad_token=_own_token(tokenizer, "pad"),
         eos_token=_own_token(tokenizer, "eos"),

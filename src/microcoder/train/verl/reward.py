@@ -27,7 +27,7 @@ from microcoder.train.recipe.judge import EvaluatorConfig
 from microcoder.train.recipe.recipe import build_extractor, build_rewards
 from microcoder.train.run.judging import connect
 from microcoder.train.verl.names import COLUMN, problem_name
-from microcoder.train.verl.rows import FIELD, Judged, build_reader
+from microcoder.train.verl.rows import FIELD, ResponseJudgement, build_reader
 from microcoder.train.verl.settings import PluginSettings, read_settings, refuse_idle
 
 _PROBLEMS_KEPT = 256
@@ -120,7 +120,9 @@ class JudgeRewardManager(RewardManagerBase):
         }
         return {"reward_score": score, "reward_extra_info": extra}
 
-    async def judge_response(self, row: Mapping[str, Any], token_ids: list[int]) -> Judged:
+    async def judge_response(
+        self, row: Mapping[str, Any], token_ids: list[int]
+    ) -> ResponseJudgement:
         """Return verdict and reward of a response, given as token ids, to a row of the data."""
         extra = row.get("extra_info") or {}
         # It reads a file, which would hold up all other responses.
@@ -141,7 +143,7 @@ class JudgeRewardManager(RewardManagerBase):
             sample_index=int(row.get("session_id", 0)),
         )
         reward = self.rewards(problem, rollout, program, verdict, draw=draw)
-        return Judged(verdict, reward, problem.tier)
+        return ResponseJudgement(verdict, reward, problem.tier)
 
     def _find_problem(self, row: Mapping[str, Any], extra: Mapping[str, Any]) -> Problem:
         """Return the problem of a row: by its id from our file, or from the row itself."""

@@ -35,11 +35,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 FIELD = "microcoder"
-"""Key in a response's `reward_extra_info` that holds its `Judged` as JSON."""
+"""Key in a response's `reward_extra_info` that holds its `ResponseJudgement` as JSON."""
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class ResponseJudgement:
     """Verdict, reward and problem tier of one response."""
 
     verdict: Verdict
@@ -51,12 +51,12 @@ class Judged:
         return json.dumps(_JUDGED.dump_python(self, mode="json"))
 
     @classmethod
-    def read(cls, extra: Mapping[str, Any]) -> Judged:
+    def read(cls, extra: Mapping[str, Any]) -> ResponseJudgement:
         """Return the value that our reward manager stored in a response's `reward_extra_info`."""
         return _JUDGED.validate_python(json.loads(extra[FIELD]))
 
 
-_JUDGED = TypeAdapter(Judged)
+_JUDGED = TypeAdapter(ResponseJudgement)
 
 
 def build_reader(config: DictConfig, tokenizer: PreTrainedTokenizerBase) -> RolloutReader:
@@ -171,7 +171,7 @@ def _read_judged(
     step: int,
 ) -> JudgedRollout:
     """Return what a row says of its response: text, program, verdict, reward and mask draw."""
-    stored = Judged.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
+    stored = ResponseJudgement.read((row["extra_fields"] or {}).get("reward_extra_info") or {})
     extra_info = row["extra_info"] or {}
     name = problem_name(extra_info, row["data_source"] or "")
     prompt = ""
@@ -217,7 +217,7 @@ def _as_list(data: Any, name: str, size: int) -> list[Any]:
     return [getattr(value, "data", value) for value in list(column)]
 
 
-def decide(
+def decide_groups(
     groups: Sequence[Sequence[SampledResponse]], *, rules: Rules, step: int
 ) -> list[list[ScoredRollout]]:
     """Return a step's groups with rewards and advantages, by the common `decide_group`.
@@ -260,8 +260,9 @@ def write_columns(batch: Any, columns: Mapping[str, Sequence[torch.Tensor]]) -> 
     nested = {}
     for name, rows in columns.items():
         # Rows of different length, one after another.
-        offsets = torch.tensor([0, *map(len, rows)]).cumsum(0)
-        nested[name] = torch.nested.nested_tensor_from_jagged(torch.cat(list(rows)), offsets)
+        lengths = torch.tensor([0, *map(len, rows)])
+        joined = torch.cat(list(rows))
+        nested[name] = torch.nested.nested_tensor_from_jagged(joined, lengths.cumsum(0))
     fields = TensorDict(nested, batch_size=len(batch))
     return tq.kv_batch_put(keys=batch.keys, partition_id=batch.partition_id, fields=fields)
 

@@ -44,7 +44,7 @@ from microcoder.train.verl.names import MANAGER, TRAINER_MODES, Sampling, proble
 from microcoder.train.verl.rows import (
     SampledResponse,
     build_reader,
-    decide,
+    decide_groups,
     read_rows,
     read_sessions,
     score_sessions,
@@ -211,7 +211,7 @@ class MicroCoder(PPOTrainer):
             rewards=self.rewards,
             extract=self.extract,
         )
-        scored_P_G = decide(groups, rules=rules, step=self.global_steps)
+        scored_P_G = decide_groups(groups, rules=rules, step=self.global_steps)
         # In the order of the decided rollouts.
         names = [session.name for session in chain.from_iterable(groups)]
         self._write_rewards(batch, _by_name(names, scored_P_G))

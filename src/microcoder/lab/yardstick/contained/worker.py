@@ -203,13 +203,15 @@ def _close_file_system(kernel: ModuleType, keep: list[str]) -> None:
     kernel.mount("none", "/", None, _PRIVATE | _RECURSIVE)
     kernel.make_mount_read_only("/", has_devices=True)
     below_scratch = tuple(f"{folder}/" for folder in _SCRATCH)
-    hidden = [path for path in map(os.path.realpath, keep) if path.startswith(below_scratch)]
-    # Opened before the new folders hide them.
-    handles = [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in hidden]
+    handles = {}
+    for path in map(os.path.realpath, keep):
+        if path.startswith(below_scratch):
+            # Opened before the new folders hide it.
+            handles[path] = os.open(path, os.O_PATH | os.O_CLOEXEC)
     for path in _SCRATCH:
         if os.path.isdir(path):
             kernel.mount("tmpfs", path, "tmpfs", 0, _SCRATCH_OPTIONS)
-    for path, handle in zip(hidden, handles, strict=True):
+    for path, handle in handles.items():
         os.makedirs(path, exist_ok=True)
         kernel.mount(f"/proc/self/fd/{handle}", path, None, _BIND | _RECURSIVE)
         os.close(handle)
