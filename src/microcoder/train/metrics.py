@@ -511,9 +511,9 @@ def share_reasons(programs: Iterable[Collection[str]]) -> dict[str, float]:
 
 
 def share_unrepeated(verdicts: Iterable[Verdict]) -> float | None:
-    """Return the share of programs run again that were not accepted again.
+    """Return the share of programs that were run again and then not accepted.
 
-    None if none was run again.
+    Only programs that were run again count; None if there are none.
     """
     differs = []
     for verdict in verdicts:
