@@ -26,7 +26,7 @@ MOST = {
     "tests": {
         "tokens a code line": 8.1,
         "branches in expressions a 100 statements": 9.0,
-        "% of branches inside expressions": 51.2,
+        "% of branches inside expressions": 51.5,
         "a, b = x, y a 1000 code lines": 0.6,
         "walruses a 1000 code lines": 0.6,
         "constants that share an assignment": 0,

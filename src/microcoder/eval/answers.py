@@ -178,7 +178,7 @@ def _read_answers(
 
 
 def _read_row(values: object, where: str, by_name: Mapping[str, Question]) -> _AnswerRow:
-    """Return a row of an answer file; Malformed or DataError if it is none.
+    """Return a row of an answer file; Malformed or DataError if it is not one.
 
     Args:
         values: the row as it came.

@@ -31,7 +31,7 @@ def render_chat(tokenizer: PreTrainedTokenizerBase, chat: Chat, options: Mapping
 
 @contextmanager
 def explain_template() -> Iterator[None]:
-    """Raise DataError in the body where a chat template is broken, or refuses a chat as it is."""
+    """Within the body, raise DataError if a chat template is broken, or refuses a chat as it is."""
     # Comes with whatever renders a template.
     from jinja2 import TemplateError
 

@@ -1,8 +1,8 @@
 """An opened run (`RunSource`), the index of its rollouts, and search in their texts.
 
-The index holds small columns of all rollouts in memory. They travel to the page as they are
-(`Index.pack`), which filters them (`static/columns.js`), from a server as from a bundle: there is
-one implementation of the filters.
+The index holds small columns of all rollouts in memory. They travel to the page unchanged
+(`Index.pack`), from a server or in a bundle. The page filters them (`static/columns.js`), so that
+there is one implementation of the filters.
 """
 
 import json

@@ -120,7 +120,8 @@ class SelectionBarrier(Barrier):
         return measured.reject("filter", *rejection)
 
     def _measured(self, candidate: Candidate) -> Candidate:
-        """Return the candidate with its pass rate, where a model's count."""
+        """Return the candidate with its pass rate, if the settings name a model whose rates
+        count."""
         settings = self._settings
         if not settings.pass_rates_of:
             return candidate

@@ -284,7 +284,7 @@ def _read_benchmark(benchmark: SourceSettings) -> list[Candidate]:
 def _without_long_tests(problem: Candidate) -> Candidate:
     """Return a problem without the tests that no comparison reads.
 
-    Of a benchmark's bytes they are nearly all.
+    Those are nearly all bytes of a benchmark.
     """
     tests = []
     for test in problem.tests:

@@ -120,7 +120,8 @@ def _digest_words(tokens: Sequence[str]) -> str:
 
 
 def _flatten_power(value: float) -> float:
-    """Return a power as it reads without a superscript; another number as it is."""
+    """Return a power as it reads without its superscript (`10^5` as `105`); other numbers
+    unchanged."""
     size = abs(value)
     for base, least in _LEAST_POWERS:
         if size < base**least:

@@ -84,7 +84,7 @@ def _is_slug(text: str) -> bool:
 def title_key(title: str) -> str:
     """Return a title's words in lower case.
 
-    Without a leading contest letter or number, and punctuation.
+    Punctuation is left out, and so is a contest letter or number at the beginning.
     """
     name = _CONTEST_NUMBER.sub("", title)
     normal = unicodedata.normalize("NFKC", name)

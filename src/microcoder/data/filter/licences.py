@@ -127,7 +127,7 @@ def _replace_brackets(found: re.Match[str]) -> str:
 
 
 def _name_of_choice(text: str) -> str:
-    """Return the licence with the fewest duties of a choice; empty if the text is none."""
+    """Return the licence with the fewest duties of a choice; empty if the text is not a choice."""
     parts = _OR.split(text)
     if len(parts) == 1:
         return ""
@@ -165,7 +165,7 @@ def _name_of_one(text: str) -> str:
 
 
 def _name_of_creative_commons(plain: str) -> str:
-    """Return the name of a Creative Commons licence; empty if it may be any of them."""
+    """Return the name of a Creative Commons licence; empty if the text does not say which."""
     # Anywhere: "CC-BY-4.0-NC", "CC BY 4.0, non-commercial use only".
     parts = [part for part, pattern in _CC_PARTS if pattern.search(plain)]
     if not parts and not re.search(r"by|attribut", plain):

@@ -53,7 +53,7 @@ _NOT_A_PROGRAM = re.compile(
 
 
 def check_quality(candidate: Candidate) -> Finding:
-    """Return why a row is not a problem that can be solved, or None if it passes every rule."""
+    """Return why a row is not a problem that can be solved; None if it passes every rule."""
     text = candidate.statement
     if not text.strip():
         return "no_statement", "empty"

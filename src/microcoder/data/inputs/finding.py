@@ -140,7 +140,7 @@ class _ItemFinder:
         lines: Sequence[Tokens],
         widths: list[int],
     ) -> bool:
-        """Whether a line that no number counts is a list."""
+        """Whether a line is a list although no number says how long it is."""
         if len(set(widths)) > 1 or widths[0] > _MOST_ON_A_LINE:
             return True
         if widths[0] <= 1:
@@ -235,7 +235,7 @@ def _are_alike(lines: Sequence[Tokens]) -> bool:
 
 
 def _have_own_lengths(rows: Sequence[Tokens]) -> bool:
-    """Whether each row begins with how many tokens follow, and not all are as long."""
+    """Whether each row begins with the number of its values, and rows differ in length."""
     if len({len(row) for row in rows}) <= 1:
         return False
     return all(row[0] == str(len(row) - 1) for row in rows)

@@ -171,7 +171,7 @@ def _find_counted(
     column: _Column,
     lengths: Sequence[_Column],
 ) -> int | None:
-    """Return the first item whose lengths a column of whole numbers gives, or None."""
+    """Return the first item whose lengths are the numbers of this column; None if there is none."""
     # Not `isinstance`: a bool counts nothing.
     if any(type(value) is not int for value in column.values):
         return None

@@ -109,7 +109,7 @@ class Barrier:
     """
 
     def look(self, candidates: Sequence[Candidate]) -> Sequence[Any]:
-        """Return the small part of each row that the decision needs; runs in a worker."""
+        """Return the small part of each row that the decision needs; called in a worker process."""
         raise NotImplementedError
 
     def decide(self, looks: Iterable[Any]) -> None:

@@ -91,7 +91,10 @@ def _add_problem(
     columns: Mapping[str, str],
     problems: dict[str, Problem],
 ) -> str:
-    """Add the problem of a row to `problems`, or say why it is none; empty if it was added."""
+    """Add the problem of a row to `problems`, or say why the row has none.
+
+    Empty if it was added.
+    """
     try:
         problem = read_problem(values, format, columns=columns)
         # A whole problem file is refused for one such problem.

@@ -268,7 +268,8 @@ class Answering:
         return [self._read_returned(made, result) for made, result in pairs]
 
     def _find_sentinel(self, made: MadeInput) -> str | None:
-        """Return an expected output that no function returns; None for a kind of result without."""
+        """Return an expected output that no function returns; None if this kind of result has
+        none."""
         test = TestCase(input=made.text, output="0")
         call = find_call(self.problem([test], seconds=1.0))
         if call is None:
@@ -439,9 +440,9 @@ def _length(made: MadeInput) -> int:
 
 
 def _reseed(program: Program) -> Program:
-    """Return a program with another random seed, as all its runs draw the same numbers.
+    """Return a program with another random seed, since all its runs draw the same numbers.
 
-    Unchanged if it draws none.
+    A program that draws none is unchanged.
     """
     code = program.code or ""
     if program.language != "python" or "random" not in code:

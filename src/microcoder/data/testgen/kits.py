@@ -77,7 +77,7 @@ def _start_recipe(
     recipe: InputRecipe,
     dropped: Counter[str],
 ) -> Future[Execution] | None:
-    """Start a recipe's generator; None if it has none, or none that can be run."""
+    """Start a recipe's generator; None if it has no generator that can be run."""
     if not recipe.generator:
         return None
     if generator is None:
@@ -109,9 +109,10 @@ def spread_recipes(
     recipes: Sequence[InputRecipe],
     most: int,
 ) -> list[InputRecipe]:
-    """Return up to `most` recipes, from groups in turn.
+    """Return up to `most` recipes, taken from the groups in turn.
 
-    Of each group alternately from its end, where the largest are, and from its start.
+    In each group they are taken alternately from its end, where the largest are, and from its
+    start.
     """
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:

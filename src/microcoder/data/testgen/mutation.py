@@ -281,5 +281,5 @@ def mutate_known(
 
 
 def _repeats_more(values: Values, parent: Values) -> bool:
-    """Whether a list has equal items that had none in the input it was made from."""
+    """Whether a list has equal items although the list that it was made from had none."""
     return not find_repeats(values) <= find_repeats(parent)

@@ -197,7 +197,7 @@ class _InputSearch:
         return len(self._found) < self._settings.min_hidden_tests
 
     def _find_validators(self) -> Validators | None:
-        """Return a package's validators, or a model's where it has none that work."""
+        """Return a package's validators; if it has none that work, a model's."""
         kit = self._candidate.kit
         validators = read_validators(
             self._judge,

@@ -102,7 +102,7 @@ def find_fault(evidence: Evidence) -> Fault | None:
 
 
 def _explain_missing_references(evidence: Evidence) -> Fault:
-    """Return the fault of a problem none of whose accepted programs got a verdict."""
+    """Return the fault of a problem whose accepted programs all stayed without a verdict."""
     details = [trial.detail for trial in evidence.trials if trial.role == "accepted"]
     if any("checker failed" in detail for detail in details):
         return ("checker_fails", details[0])

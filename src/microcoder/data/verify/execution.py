@@ -92,7 +92,7 @@ def gather(
 
 
 def _with_passing(plans: Iterable[VerificationPlan]) -> list[VerificationPlan]:
-    """Return the plans with an accepted program that passed every run so far."""
+    """Return the plans with at least one accepted program that passed every run so far."""
     return [item for item in plans if item.passing()]
 
 

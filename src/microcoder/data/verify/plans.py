@@ -161,7 +161,7 @@ def plan(candidate: Candidate) -> VerificationPlan | Rejection:
 
 
 def _reject_without_reference(candidate: Candidate) -> Rejection:
-    """Return the rejection of a candidate none of whose accepted programs can be run."""
+    """Return the rejection of a candidate that has no accepted program which can be run."""
     languages = set()
     for solution in candidate.solutions:
         if solution.known == "accepted":

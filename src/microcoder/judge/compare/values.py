@@ -340,7 +340,7 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
 
 
 def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
-    """Return a message about an item that is unexpected or missing, in any order.
+    """Compare lists without regard to order; return a message about an item that has no partner.
 
     A returned set counts as a list.
     """

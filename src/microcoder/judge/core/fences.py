@@ -279,9 +279,9 @@ def _can_be_head(code: str, language: str) -> bool:
 
 
 def find_marked(text: str, language: str) -> list[Block]:
-    """Return the programs between marks that are no fences.
+    """Return the programs between marks other than fences.
 
-    A word or a line in `<code>` is none.
+    A word or a single line in `<code>` is not a program.
     """
     spans = list(_find_listed(text)) or list(_find_held(text))
     blocks = []
@@ -369,7 +369,7 @@ class Scan:
     def _close(self, index: int, ends: list[int]) -> tuple[Block | None, int]:
         """Return the block that a fence opens, and the index of the next fence to read.
 
-        None in place of the block: it opens none.
+        The block is None if the fence opens none.
         """
         fences = self._fences
         opener = fences[index]

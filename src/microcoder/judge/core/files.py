@@ -305,7 +305,7 @@ T = TypeVar("T")
 
 
 def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """Yield the items in order, in lists of `size` or, the last, fewer."""
+    """Yield the items in order, in lists of `size`; the last list may be shorter."""
     # Python 3.11 has no `itertools.batched`.
     iterator = iter(items)
     while piece := list(islice(iterator, size)):

@@ -92,7 +92,8 @@ class RewardSum:
 
     @property
     def needs_all_tests(self) -> str | None:
-        """Name of the first reward that looks at tests after the first that fails; None if none."""
+        """Name of the first reward that reads the tests after the first failure; None if none
+        does."""
         for extension, _ in self.parts:
             if getattr(extension.function, "needs_all_tests", False):
                 return extension.reference
@@ -134,7 +135,7 @@ class RewardSum:
 
 
 def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:
-    """Return the further argument of a reward that needs a draw; nothing for another."""
+    """Return the draw as a further argument, for a reward that needs one; else nothing."""
     if not getattr(extension.function, "needs_draw", False):
         return ()
     if draw is None:

@@ -73,9 +73,9 @@ def try_parse(source: str) -> ast.Module | None:
 
 
 def evaluate_literal(source: str) -> object:
-    """Return the value of a literal, as `ast.literal_eval` of a text does.
+    """Return the value of a literal, as `ast.literal_eval` does.
 
-    It raises like that and like `parse_source`.
+    It raises the same errors, and those of `parse_source`.
     """
     # As `ast.literal_eval` does, to which indentation is no error.
     source = shorten_integers(source.lstrip(" \t"))

@@ -104,9 +104,9 @@ class Backend(ABC):
         return most_workers(self.workers)
 
     def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
-        """Return the size of its next batch, while so many programs wait for so many backends.
+        """Return how many programs this backend should get next, 0 if it is full.
 
-        0 if it is full.
+        It depends on how many programs wait, and for how many backends.
         """
         share = num_waiting
         if num_backends > 1:
@@ -247,10 +247,8 @@ class Fleet(ABC, Generic[BackendT]):
         item.finish(answer)
 
     def _note_losses(self, answer: Answer) -> Answer:
-        """Return the answer on a program that an earlier backend was lost with.
-
-        Some transports mark it.
-        """
+        """Return the answer for a program whose earlier backend was lost; some transports add a
+        note."""
         return answer
 
     def _lose(

@@ -153,7 +153,8 @@ class JudgeProcess:
             self._workers.close()
 
     def _measure(self) -> tuple[object, ...]:
-        """Return isolation, time scale and calibration of this machine; nothing if known."""
+        """Return isolation, time scale and calibration of this machine; nothing if they are
+        known already."""
         if self._workers.calibration.best:
             return ()
         isolation, time_scale = self._workers.open()

@@ -381,7 +381,8 @@ def _remember(
 
 
 def _check_framing(scope: Scope) -> None:
-    """Raise Refused for a request that a proxy may read otherwise than we do (RFC 9112, 6.1)."""
+    """Raise Refused for a request that a proxy may read in another way than we do (RFC 9112,
+    6.1)."""
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Refused(505, "use HTTP/1.1")
     names = [name for name, _ in scope["headers"]]

@@ -46,7 +46,7 @@ Measured = Mapping[str, Mapping[int, MeasuredRows]]
 def measure_contrast(
     contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
 ) -> Effect | None:
-    """Return a contrast's effect over the starts of the seeds that have all its work.
+    """Return a contrast's effect over starts, from the seeds whose work for it is complete.
 
     Args:
         contrast: of the study.
@@ -201,7 +201,7 @@ _Curves = Mapping[tuple[str, str], MetricSeries]
 
 
 def _compare(contrast: Contrast, curves: _Curves) -> float:
-    """Return the difference of one seed; NaN if it is unknown."""
+    """Return the contrast's difference for one seed; NaN if a value of it is unknown."""
     if contrast.at_equal:
         level = contrast.of[0]
         other = contrast.against[0]

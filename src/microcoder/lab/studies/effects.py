@@ -77,7 +77,7 @@ class Effect:
 
     @property
     def half_width(self) -> float:
-        """The distance from the value to the farther end of the interval."""
+        """Half the width of the interval: the distance from the value to the farther end."""
         return max(self.value - self.low, self.high - self.value)
 
     @property

@@ -386,7 +386,7 @@ def _format_p(p_value: float) -> str:
 
 
 def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[str, str]:
-    """Return an effect's values by seed, and how many starts, seeds and problems it is of."""
+    """Return an effect's values by seed, and its numbers of starts, seeds and problems."""
     if effect is None:
         return "-", "0"
     unit = study.unit_of(contrast)

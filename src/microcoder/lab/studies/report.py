@@ -40,7 +40,7 @@ class BeforeAfter(NamedTuple):
 
     @property
     def num_problems(self) -> int:
-        """Number of problems of the difference, or of the only side."""
+        """Number of problems that are compared; with one side only, the number of its problems."""
         estimate = self.difference or self.after or self.before
         return estimate.num_problems if estimate else 0
 
@@ -218,7 +218,8 @@ def _describe_truncation(history: History, total: int, truncated: int) -> str:
 
 
 def _describe_idle_masks(history: History, masked: int) -> str:
-    """Return a sentence on the masks that changed nothing: of rollouts without an advantage."""
+    """Return a sentence on the masks that changed nothing, since their rollouts had no
+    advantage."""
     effective = sum(
         step.masked_effective_share * sum(step.outcomes.values()) for step in history.steps
     )

@@ -104,7 +104,8 @@ class LuspoLoss(ClippedLoss):
 
 
 class CispoLoss(Loss):
-    """CISPO (arXiv 2506.13585): -min(w, max_ratio) A log p, no gradient of w, no token cut off."""
+    """CISPO (arXiv 2506.13585): -min(w, max_ratio) A log p. No gradient flows through w, and no
+    token is left out."""
 
     kind: Literal["cispo"]
     max_ratio: float = Field(default=5.0, gt=1)

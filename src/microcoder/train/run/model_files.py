@@ -100,7 +100,7 @@ def read_object(path: Path) -> dict[str, Any]:
 
 
 def _find_kind_faults(config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why a model is none that predicts the next token."""
+    """Yield why a model does not predict the next token."""
     kind = config.get("model_type")
     if not isinstance(kind, str):
         yield f"config.json names no model_type, so nobody knows what the weights are; {_ADVICE}"
@@ -197,7 +197,8 @@ def _find_missing_shards(folder: Path, index: str) -> Iterator[str]:
 def _find_index_faults(
     folder: Path, tensors: Mapping[str, Mapping[str, Sequence[int]]]
 ) -> Iterator[str]:
-    """Yield the weights that an index seeks in a file without them, as of another model's index."""
+    """Yield the weights that an index places in a file without them, like the index of another
+    model."""
     shards = read_object(folder / _INDICES[0]).get("weight_map")
     if not isinstance(shards, dict):
         return
@@ -359,10 +360,7 @@ def _find_tokenizer_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[
 
 
 def _find_end_faults(folder: Path, config: Mapping[str, Any]) -> Iterator[str]:
-    """Yield why no response of a model would end.
-
-    No file names a token for it that the model has.
-    """
+    """Yield why no response of a model would end: no file names an end token that the model has."""
     what_to_do = "name one as eos_token_id in generation_config.json"
     if not names_end_token(folder, config):
         yield f"no file names an end token, so that no response would ever end; {what_to_do}"

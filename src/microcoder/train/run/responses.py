@@ -294,7 +294,7 @@ class ProgressWatch(StoppingCriteria):
     def __call__(
         self, input_ids: torch.LongTensor, scores: torch.FloatTensor, **_: object
     ) -> torch.BoolTensor:
-        """Return that no row is ended by this."""
+        """Return that no row has ended: this only watches."""
         # The device is known from the first call on.
         ends = torch.tensor(self._end_ids, device=input_ids.device)
         is_end = torch.isin(input_ids[:, -1], ends)

@@ -274,7 +274,7 @@ def _find_problems(wishes: Wishes) -> dict[str, str]:
 
 
 def _is_hub_id(problems: str) -> bool:
-    """Return whether training problems are a data set of the Hub, and no file or folder."""
+    """Return whether training problems are a data set of the Hub, not a file or a folder."""
     path = Path(problems).expanduser()
     if path.exists() or path.suffix.startswith(".json"):
         return False
@@ -282,7 +282,7 @@ def _is_hub_id(problems: str) -> bool:
 
 
 def _is_file(heldout: str) -> bool:
-    """Return whether held-out problems are a file, here or missing, and no split."""
+    """Return whether held-out problems are a file, which may be missing, and not a split."""
     if Path(heldout).expanduser().exists():
         return True
     return "." in heldout or "/" in heldout
@@ -298,7 +298,7 @@ def _read_template(model: str) -> tuple[bool, bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Writer:
-    """Writes recipes for a model and its problems, which differ in their setting only."""
+    """Writes recipes for one model and its problems, which differ only in their setting."""
 
     wishes: Wishes
     problems: Mapping[str, str]

@@ -37,7 +37,7 @@ def start_sampler(trainer: GRPOTrainer) -> None:
 
 
 def _seed_sampler(trainer: GRPOTrainer, seed: int) -> None:
-    """Seed the generators of torch and numpy, each process of a run otherwise than the rest."""
+    """Seed the generators of torch and numpy, with another seed in each process of a run."""
     # Processes that share a vLLM must draw the same numbers; all others must not.
     sharing = trainer.vllm_tensor_parallel_size if trainer.use_vllm else 1
     seed += trainer.accelerator.process_index // sharing
