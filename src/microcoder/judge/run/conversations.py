@@ -88,6 +88,24 @@ def converse(
     return replace(run, test=test_run)
 
 
+def converse_once(
+    sandboxes: tuple[Sandbox, Sandbox],
+    loaded: tuple[Loaded, Loaded],
+    settings: bytes,
+    limits: tuple[Limits, Limits],
+    find_failure: FindFailure,
+) -> TestResult:
+    """Run a program and a test, and judge; of each pair the program's is first."""
+    program, test = loaded
+    run = converse(
+        *sandboxes, program, test, settings=settings, limits=limits[0], test_limits=limits[1]
+    )
+    rejection = program.rejection()
+    if rejection is not None:
+        return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
+    return judge_conversation(run, test, find_failure, limits[1])
+
+
 def conversation_task(
     program: Loaded,
     test: Loaded,
@@ -179,21 +197,39 @@ def read_report(run: Run) -> Report | None:
     return Report(Ending(said["ending"]), detail, said["num_calls"])
 
 
-def judge_conversation(prepared: PreparedProblem, run: Run, test: Loaded) -> TestResult:
+_ENDS_OF_TALK = {
+    Ending.TOO_LONG: (
+        Outcome.OUTPUT_LIMIT,
+        "a returned value, or what was printed in a call, exceeds 16 MiB",
+    ),
+    Ending.LEFT: (Outcome.RUNTIME_ERROR, "the program ended before its function returned"),
+    Ending.MALFORMED: (
+        Outcome.RUNTIME_ERROR,
+        "the program wrote something that is no reply to a call: ",
+    ),
+}
+"""Outcome and words of a program that broke off the conversation."""
+FindFailure = Callable[[Run], tuple[Outcome, str] | None]
+"""Returns outcome and reason of a run that failed whatever its output is."""
+
+
+def judge_conversation(
+    run: Run, test: Loaded, find_failure: FindFailure, test_limits: Limits
+) -> TestResult:
     """Return the result of a test that is a program, by the table above.
 
     Args:
-        prepared: the problem.
         run: what `converse` returned.
         test: the test, loaded.
+        find_failure: judges the program's run by the problem's limits.
+        test_limits: of the test.
     """
     assert run.test is not None
     report = read_report(run.test)
     # Meanwhile the program only waited.
     if report is None and run.test.result.expired == Expiry.CPU:
-        seconds = prepared.checker_limits.cpu_seconds
-        return _refuse_test(f"it took more than {seconds:g} s of CPU time")
-    failure = prepared.find_failure(run)
+        return _refuse_test(f"it took more than {test_limits.cpu_seconds:g} s of CPU time")
+    failure = find_failure(run)
     if failure is not None:
         return verdicts.result_of(run, *failure)
     if report is None:
@@ -208,30 +244,15 @@ def judge_conversation(prepared: PreparedProblem, run: Run, test: Loaded) -> Tes
         case Ending.FAILED:
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, report.detail, _METHOD)
         case Ending.RAISED:
-            return _raised(prepared, run, report.detail)
-        case Ending.TOO_LONG:
-            detail = "a returned value, or what was printed in a call, exceeds 16 MiB"
-            return verdicts.result_of(run, Outcome.OUTPUT_LIMIT, detail)
-        case Ending.LEFT:
-            detail = "the program ended before its function returned"
-            return verdicts.result_of(run, Outcome.RUNTIME_ERROR, report.detail + detail)
-        case Ending.MALFORMED:
-            detail = f"the program wrote something that is no reply to a call: {report.detail}"
-            return verdicts.result_of(run, Outcome.RUNTIME_ERROR, detail)
-    return _over_limit(prepared, run, run.test)
-
-
-def _raised(prepared: PreparedProblem, run: Run, detail: str) -> TestResult:
-    """Return the result of a program whose exception the test did not expect."""
-    # As if it had ended the program, which reported it on stderr.
-    ended = replace(run, stderr=detail, result=run.result._replace(exit_code=1))
-    outcome, words = prepared.find_failure(ended) or (Outcome.RUNTIME_ERROR, detail)
-    return verdicts.result_of(run, outcome, words)
-
-
-def _over_limit(prepared: PreparedProblem, run: Run, test_run: Run) -> TestResult:
-    """Return the result of a program whose test was ended while it used what it had returned."""
-    failure = verdicts.find_failure(test_run, prepared.checker_limits, CHECKER_MIB)
+            # As if it had ended the program, which reported it on stderr.
+            ended = run.result._replace(exit_code=1)
+            failure = find_failure(replace(run, stderr=report.detail, result=ended))
+            return verdicts.result_of(run, *(failure or (Outcome.RUNTIME_ERROR, report.detail)))
+    if report.ending in _ENDS_OF_TALK:
+        outcome, words = _ENDS_OF_TALK[report.ending]
+        return verdicts.result_of(run, outcome, words + report.detail)
+    # The test was ended while it used what it had got.
+    failure = verdicts.find_failure(run.test, test_limits, CHECKER_MIB)
     outcome, words = failure or (Outcome.RUNTIME_ERROR, "it ended")
     if outcome not in _BY_LIMIT:
         outcome = Outcome.WRONG_ANSWER

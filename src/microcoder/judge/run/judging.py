@@ -471,7 +471,10 @@ class Session:
                 rejection = trial.loaded.rejection()
                 if rejection is not None:
                     return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
-                return self._explain(judge_conversation(trial.problem, run, loaded))
+                prepared = trial.problem
+                return self._explain(
+                    judge_conversation(run, loaded, prepared.find_failure, prepared.checker_limits)
+                )
         except (EvaluatorFault, OSError) as fault:
             return verdicts.without_run(Outcome.SANDBOX_FAULT, str(fault))
 

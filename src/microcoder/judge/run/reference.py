@@ -16,28 +16,25 @@ test's outcome is that of the first row that applies:
 | the sandbox broke, a package is missing, the checker is broken   | `SANDBOX_FAULT` |
 | nothing of these                                                 | `ACCEPTED`      |
 
-A test that is a program (`Problem.assertions`) runs in a process of its own and calls the program's
-function in the other. Its failed assertion is a `WRONG_ANSWER`, and so is any error of it after its
-first call; before that it is a `SANDBOX_FAULT`. An exception of the program that it does not expect
-is a `RUNTIME_ERROR`. If the test breaks a limit after its first call, that limit's outcome counts.
+Tests that are programs (`Problem.assertions`) are judged by the table in `conversations`.
 
 The first test that is not accepted decides about the program. `tests/judge/test_reference.py` holds
 the fast judge against this one on a sample, `benchmarks/differential.py` on thousands of programs.
 """
 
 import contextlib
-import json
 import re
 import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal
 
 from microcoder import Checker, EvaluatorFault, Outcome, Problem, Program, TestResult, Verdict
 from microcoder.judge.compare.compare import Comparison, compare_output, compare_value
 from microcoder.judge.compare.values import MalformedWire, decode_value, write_json
 from microcoder.judge.core.signatures import find_call
-from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, Assertions, TestCase
+from microcoder.judge.core.types import CHECKER_CRASHED, CHECKER_FAULT, TestCase
 from microcoder.judge.languages import Language, find_language, language_of
 from microcoder.judge.languages.packages import (
     STANDARD,
@@ -52,8 +49,9 @@ from microcoder.judge.run.builds import (
     run_compiler,
 )
 from microcoder.judge.run.checks import read_test
-from microcoder.judge.run.conversations import converse, read_report
+from microcoder.judge.run.conversations import converse_once
 from microcoder.judge.run.supervisor import Limits, Loaded, LoadedProgram, Run, Sandbox
+from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.sandbox.protocol import NO_RUNTIME, STDIN_FILE, Expiry
 
 StopRule = Literal["first_failure", "first_limit", "never"]
@@ -312,70 +310,19 @@ def _run_test(
 def _judge_conversation(
     ready: _Ready, problem: Problem, code: str, machine: _Machine
 ) -> TestResult:
-    """Return the result of a test that is a program."""
-    settings = {"fn_name": problem.fn_name, **_check_assertions(problem).model_dump(mode="json")}
-    checker_limits = _describe_checker(Checker(type="program", code=code), machine)
+    """Return the result of a test that is a program, by the table in `conversations`."""
+    described = _describe_checker(Checker(type="program", code=code), machine)
     with contextlib.ExitStack() as opened:
-        test = _load(opened, checker_limits, machine)
+        test = _load(opened, described, machine)
         # A Python program is never refused before it runs.
         assert not isinstance(test, str)
-        run = converse(
-            ready.sandbox,
-            test.sandbox,
-            ready.loaded,
-            test.loaded,
-            settings=json.dumps(settings).encode(),
-            limits=ready.source.limits,
-            test_limits=test.source.limits,
+        return converse_once(
+            (ready.sandbox, test.sandbox),
+            (ready.loaded, test.loaded),
+            PreparedProblem(problem).settings,
+            (ready.source.limits, test.source.limits),
+            partial(_find_failure, source=ready.source),
         )
-        rejection = ready.loaded.rejection()
-        if rejection:
-            return _result(run, Outcome.COMPILE_ERROR, rejection)
-        assert run.test is not None
-        if not run.test.wire and run.test.result.expired == Expiry.CPU:
-            seconds = test.source.limits.cpu_seconds
-            words = f"failed: the test: it took more than {seconds:g} s of CPU time"
-            return _without_run(Outcome.SANDBOX_FAULT, CHECKER_FAULT + words)
-        failure = _find_failure(run, ready.source)
-        if failure:
-            return _result(run, *failure)
-        return _judge_report(run, ready.source, test)
-
-
-def _check_assertions(problem: Problem) -> Assertions:
-    assert problem.assertions is not None
-    return problem.assertions
-
-
-def _judge_report(run: Run, source: _Source, test: _Ready) -> TestResult:
-    """Return the result of a program by what its test reported."""
-    assert run.test is not None
-    report = read_report(run.test)
-    if report is None or report.ending == "broken":
-        words = report.detail if report else test.loaded.rejection() or _last_line(run.test)
-        return _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}failed: the test: {words}")
-    if report.ending == "passed":
-        if not report.num_calls:
-            words = "it ended without a call of the program"
-            return _without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}failed: the test: {words}")
-        return _result(run, Outcome.ACCEPTED, "", "assertions")
-    if report.ending == "failed":
-        return _result(run, Outcome.WRONG_ANSWER, report.detail, "assertions")
-    if report.ending == "too_long":
-        return _result(run, Outcome.OUTPUT_LIMIT, "a message exceeds 16 MiB")
-    if report.ending == "calling":
-        outcome, words = _find_failure(run.test, test.source) or (Outcome.WRONG_ANSWER, "it ended")
-        if outcome is Outcome.RUNTIME_ERROR:
-            outcome = Outcome.WRONG_ANSWER
-        return _result(run, outcome, f"the test itself: {words}")
-    if report.ending == "raised":
-        # As if it had ended the program.
-        ended = replace(run, stderr=report.detail, result=run.result._replace(exit_code=1))
-        failure = _find_failure(ended, source)
-        if failure:
-            return _result(run, *failure)
-    words = report.detail or "the program ended before its function returned"
-    return _result(run, Outcome.RUNTIME_ERROR, words)
 
 
 def _judge_run(
