@@ -167,7 +167,7 @@ def measure(
         "judged": len(judged),
         "accepted": num_accepted,
         "own": sum(own),
-        "own, of those judged": sum(own[number] for number, _ in judged),
+        "both": sum(own[number] for number, _ in judged),
         "refused": dict(refused.most_common()),
         "differing": differing,
     }
@@ -190,14 +190,11 @@ def main() -> None:
             if not is_wanted or not (folder / f"{published.archive}.tar.xz").exists():
                 continue
             figures = measure(published, list(read_rows(published, folder)), judge, packages)
-            found[published.name] = figures
-            names = ("rows", "judged", "accepted", "own", "own, of those judged")
+            found[published.archive] = figures
+            names = ("rows", "judged", "accepted", "own", "both")
             cells = [str(figures[name]) for name in names]
             print(f"| {published.name} | {' | '.join(cells)} |", flush=True)
-    details = {}
-    for name, figures in found.items():
-        details[name] = {key: figures[key] for key in ("refused", "differing")}
-    print(json.dumps(details, indent=1))
+    print(json.dumps(found, indent=1))
 
 
 if __name__ == "__main__":

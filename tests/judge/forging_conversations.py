@@ -272,6 +272,36 @@ FORGERS = {
         "import threading\ndef g():\n    while True: os.write(4, b'x')\n"
         "threading.Thread(target=g, daemon=True).start()\nreturn numbers"
     ),
+    "a class that has all instances": (
+        "class M(type):\n    def __instancecheck__(c, o): return True\n"
+        "class E(metaclass=M): pass\ndef f(*a): return E"
+    ),
+    "a handle with a comparison": in_call(
+        REPLY % ("[11]", "[[11, 'handle', ['builtins', 'list', '__lt__', '__sub__', '__bool__']]]")
+    ),
+    "an exception of any module": in_call(
+        "send({'raised': True, 'values': [[11], None], 'states': "
+        "[[11, 'exception', [1, 'idlelib.pyshell', 'E', 5, 0]]]})"
+    ),
+    "exceptions without a class": in_call(
+        "send({'raised': True, 'values': [[11], None], 'states': [[11, 'exception', [0, '', 0]]]})"
+    ),
+    "an exit by its own reply": in_call(
+        "send({'raised': True, 'values': [[11], None], 'states': "
+        "[[11, 'exception', [1, 'builtins', 'SystemExit', '', 1, 0]]]})"
+    ),
+    "an exit with an attribute": in_call(
+        "send({'raised': True, 'values': [[11], None], 'states': "
+        "[[11, 'exception', [1, 'builtins', 'SystemExit', '', 0, '_from_answer', '', 'code', 0]]]})"
+    ),
+    "an iterator that grows": (
+        "def f(n, k, b):\n    while True:\n        yield from sorted(n, key=k)"
+    ),
+    "an approximation": (
+        "import decimal\ndef f(n, k, b): return [decimal.Decimal('NaN')] * len(n)"
+    ),
+    "changes the random numbers": in_call("import random\nrandom.seed(0)\nreturn numbers"),
+    "adds to the box": in_call("box.items.append(9)\nreturn sorted(box.items, key=key)"),
     # What the test has.
     "the test's files": in_call("import glob\nreturn [open(n).read() for n in glob.glob('/**')]"),
     "the test's module": in_call("import __main__\nreturn __main__.check"),

@@ -410,6 +410,88 @@ CASES = {
     "a lone surrogate": Case(
         "def f(s): return s", "assert candidate('\\ud800') == '\\ud800'", True
     ),
+    "an own error that the test imports": Case(
+        "class Own(ValueError): pass\ndef f(x): raise Own(x)",
+        "import pytest\nfrom solution import Own, f\nwith pytest.raises(Own) as caught:\n    f(3)\n"
+        "assert caught.value.args == (3,) and issubclass(Own, ValueError)",
+        True,
+    ),
+    "another error than the imported one": Case(
+        "class Own(ValueError): pass\ndef f(x): raise ValueError(x)",
+        "import pytest\nfrom solution import Own, f\nwith pytest.raises(Own):\n    f(3)",
+        False,
+    ),
+    "a class that the test imports": Case(
+        STACK,
+        "from solution import Stack\nimport solution\ns = solution.f([1])\n"
+        "assert isinstance(s, Stack) and not isinstance([1], Stack) and len(Stack([1, 2])) == 2",
+        True,
+    ),
+    "a source of random numbers": Case(
+        "def f(rng): return rng.random()",
+        "import random\na, b = random.Random(3), random.Random(3)\n"
+        "assert candidate(a) == b.random() and a.random() == b.random()",
+        True,
+    ),
+    "objects of the test that compare": Case(
+        "def f(l): return sorted(l), max(l) in l, l[0] + l[1], len(set(l))",
+        "class V:\n    def __init__(self, x): self.x = x\n"
+        "    def __lt__(self, o): return self.x < o.x\n"
+        "    def __gt__(self, o): return self.x > o.x\n"
+        "    def __eq__(self, o): return self.x == o.x\n"
+        "    def __hash__(self): return hash(self.x)\n"
+        "    def __add__(self, o): return V(self.x + o.x)\n"
+        "a, b, c = V(3), V(1), V(3)\nl, found, total, size = candidate([a, b, c])\n"
+        "assert l[0] is b and found is True and total.x == 4 and size == 2",
+        True,
+    ),
+    "looks at the function": Case(
+        "def f(x):\n    'Double.'\n    return x * 2",
+        "assert callable(candidate) and f.__name__ == 'f' and candidate.__doc__ == 'Double.'\n"
+        "import functools\nassert functools.partial(candidate, 4)() == 8",
+        True,
+    ),
+    "calls in threads": Case(
+        "def f(x): return x * 2",
+        "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(4) as p:\n"
+        "    assert list(p.map(candidate, range(50))) == list(range(0, 100, 2))",
+        True,
+    ),
+    "recurses without end": Case(
+        "def f(x): return f(x)",
+        "try:\n    candidate(1)\nexcept RecursionError:\n    pass\nelse:\n    assert False",
+        True,
+    ),
+    "a deep argument": Case(
+        "def f(l):\n    n = 0\n    while l:\n        l = l[0]\n        n += 1\n    return n",
+        "l = []\nfor _ in range(50000):\n    l = [l]\nassert candidate(l) == 50000",
+        True,
+    ),
+    "a unittest": Case(
+        "def f(x): return x * 2",
+        "import unittest\nclass T(unittest.TestCase):\n"
+        "    def test_f(self): self.assertEqual(f(2), 4)\nunittest.main()",
+        True,
+    ),
+    "a unittest that fails": Case(
+        "def f(x): return x * 3",
+        "import unittest\nclass T(unittest.TestCase):\n"
+        "    def test_f(self): self.assertEqual(f(2), 4)\nunittest.main()",
+        False,
+    ),
+    "a parametrized test": Case(
+        "def f(a, b): return a + b",
+        "import pytest\n@pytest.mark.parametrize('a, b, c', [(1, 2, 3), (2, 2, 4)])\n"
+        "def test_f(a, b, c): assert f(a, b) == c\n"
+        "def test_approx(): assert f(0.1, 0.2) == pytest.approx(0.3)\npytest.main()",
+        True,
+    ),
+    "a parametrized test that fails": Case(
+        "def f(a, b): return a + b",
+        "import pytest\n@pytest.mark.parametrize('a, b, c', [(1, 2, 3), (2, 2, 5)])\n"
+        "def test_f(a, b, c): assert f(a, b) == c\npytest.main()",
+        False,
+    ),
     # Programs.
     "a loop over random arguments": Case(
         "def f(x): return x / 2",

@@ -18,7 +18,7 @@ from tests.judge.conftest import make_problem, run
 from tests.judge.safety_suites import KINDS
 from tests.wheels import keep_packages_in
 
-OF_PROCESSES = ("supervisor", "sandboxes", "sharing", "local", "slots", "isolation", "builds")
+OF_PROCESSES = ("supervisor", "sandboxes", "sharing", "local", "conversations", "slots")
 """Modules of `judge/run` that know of processes."""
 RIGHT = Outcome.ACCEPTED
 WRONG = Outcome.WRONG_ANSWER

@@ -244,8 +244,7 @@ def test_inputs_of_a_benchmark_are_shown(tmp_path: Path, is_named: bool) -> None
     collection = open_collection([folder], problem_files=[] if is_named else [path])
     shown = show_test(collection, {"run": "eval", "problem": "HumanEval/0", "test": "0"})
     assert shown["is_known"]
-    assert shown["input"] == "twice(2)"
-    assert shown["expected"] == "result == 4"
+    assert "assert candidate(2) == 4" in shown["expected"]
     assert list_runs(collection, {})[0]["notices"] == []
     alone = open_collection([folder])
     assert is_named or "gone.jsonl is not here" in list_runs(alone, {})[0]["notices"][0]

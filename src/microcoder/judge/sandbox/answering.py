@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
@@ -57,7 +56,9 @@ def _define_and_serve(program: Loaded, module: ModuleType, channel: Channel) -> 
         values = SharedValues(home, first_number=FIRST_NUMBER)
         peer = Peer(channel, values, AnswerSurroundings(begin))
         home.peer = peer
-        peer.reply(_offer(names, begin["names"], entry, is_given=entry is given), is_raised=False)
+        pairs = [(name, names[name]) for name in begin["names"] if name in names]
+        # The function, whether the setup gave it, what else is taken, and the module itself.
+        peer.reply((entry, entry is given, pairs, module), is_raised=False)
         peer.serve_all()
     except ConversationEnded:
         pass
@@ -71,11 +72,3 @@ def _find_entry(names: dict[str, Any], fn_name: str) -> Any:
     if fn_name not in names:
         raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
     return names[fn_name]
-
-
-def _offer(
-    names: dict[str, Any], wanted: Sequence[str], entry: Any, *, is_given: bool
-) -> tuple[Any, ...]:
-    """Return the function, whether the setup gave it, and pairs of a further name and its value."""
-    pairs = [(name, names[name]) for name in wanted if name in names]
-    return entry, is_given, pairs

@@ -16,7 +16,7 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from types import ModuleType, TracebackType
+from types import TracebackType
 from typing import Any, NoReturn
 
 from microcoder.judge.sandbox import small_pytest
@@ -30,7 +30,7 @@ from microcoder.judge.sandbox.conversation import (
     TooLong,
 )
 from microcoder.judge.sandbox.functions import MODULE_NAME, send_result
-from microcoder.judge.sandbox.handles import Home, may_use
+from microcoder.judge.sandbox.handles import Handle, Home, may_use
 from microcoder.judge.sandbox.protocol import Ending
 from microcoder.judge.sandbox.runner import FILE_NAME, Loaded
 from microcoder.judge.sandbox.shared_values import SharedValues
@@ -106,12 +106,12 @@ class _Test:
         offer = peer.begin(begin)
         if not _is_offer(offer, names):
             self._report_end(Malformed("no offer of functions"))
-        entry, is_given, pairs = offer
+        entry, is_given, pairs, module = offer
         if is_given is True:
             self._note = f"the answer does not define {fn_name}, so the prompt's own was called; "
-        taken = {**dict(pairs), fn_name: entry}
-        self.names.update(taken, candidate=entry)
-        _offer_modules(taken)
+        self.names.update({**dict(pairs), fn_name: entry, "candidate": entry})
+        sys.modules[MODULE_NAME] = module
+        small_pytest.offer()
 
     def _has(self, name: str) -> bool:
         return name in self.names or hasattr(builtins, name)
@@ -197,17 +197,11 @@ def _find_classes(setup: str) -> list[str]:
 
 def _is_offer(offer: object, wanted: Sequence[str]) -> bool:
     """Whether an answer offers its function and further names, and none that was not asked for."""
-    if type(offer) is not tuple or len(offer) != 3 or type(offer[2]) is not list:
+    if type(offer) is not tuple or len(offer) != 4 or type(offer[2]) is not list:
+        return False
+    if not isinstance(offer[3], Handle):
         return False
     for pair in offer[2]:
         if type(pair) is not tuple or len(pair) != 2 or pair[0] not in wanted:
             return False
     return True
-
-
-def _offer_modules(taken: Mapping[str, Any]) -> None:
-    """Offer the answer as the module `solution`, and what `pytest` has that tests use."""
-    solution = ModuleType(MODULE_NAME)
-    solution.__dict__.update(taken)
-    sys.modules[MODULE_NAME] = solution
-    small_pytest.offer()

@@ -97,6 +97,8 @@ def _run_coroutine(awaitable: Any) -> Any:
     return asyncio.run(wait())
 
 
+_OPERATORS = ("eq", "lt", "le", "gt", "ge", "add", "sub", "mul")
+"""Operations that are functions of `operator` by the same name."""
 _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "call": lambda function, *arguments, **named: function(*arguments, **named),
     "get": getattr,
@@ -115,6 +117,11 @@ _OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "enter": lambda manager: manager.__enter__(),
     "leave": lambda manager: manager.__exit__(None, None, None),
     "await": _run_coroutine,
+    "isinstance": lambda kind, value: isinstance(value, kind),
+    "hash": hash,
+    "bool": bool,
+    "contains": operator.contains,
+    **{name: getattr(operator, name) for name in _OPERATORS},
 }
 """What can be done with an object of the other side."""
 

@@ -29,30 +29,33 @@ _METHODS = {
     "__int__": "int",
     "__float__": "float",
     "__enter__": "enter",
+    "__instancecheck__": "isinstance",
 }
 """Methods that a handle has where its object's type has them, and the operation of each."""
+_COMPARISONS = {
+    "__eq__": "eq",
+    "__hash__": "hash",
+    "__lt__": "lt",
+    "__le__": "le",
+    "__gt__": "gt",
+    "__ge__": "ge",
+    "__contains__": "contains",
+    "__bool__": "bool",
+    "__add__": "add",
+    "__sub__": "sub",
+    "__mul__": "mul",
+}
+"""Further methods of handles in the answer's process, on objects of the test: those run the test's
+code. The other way around there are none of them."""
 _PASSED_ON = ("__name__", "__doc__", "__qualname__", "__module__")
 """Attributes with such names that a handle passes on."""
 _OPEN_MODULES = ("unittest.mock", "_io", "io")
 """Modules whose objects an answer may use by name, besides those of the test's own classes."""
-_USES = frozenset(
-    [
-        "call",
-        "get",
-        "set",
-        "len",
-        "iter",
-        "next",
-        "send",
-        "item",
-        "put",
-        "drop",
-        "text",
-        "repr",
-        "enter",
-        "leave",
-    ]
-)
+_USES = {
+    *("call", "get", "set", "len", "iter", "next", "send", "item", "put", "drop"),
+    *("text", "repr", "int", "float", "enter", "leave"),
+    *_COMPARISONS.values(),
+}
 """What an answer may do with an object of a class of the test."""
 _STEPS = frozenset({"iter", "next", "send"})
 """What it may do with an iterator."""
@@ -109,10 +112,20 @@ class Handle:
 
 
 def _make_method(operation: str) -> Callable[..., Any]:
+    if operation == "isinstance":
+        return _is_instance
+
     def method(handle: Any, *arguments: Any, **named: Any) -> Any:
         return handle._peer.ask(operation, handle._number, *arguments, **named)
 
     return method
+
+
+def _is_instance(handle: Any, value: Any) -> bool:
+    # What is data is of no class of the other side.
+    if not isinstance(value, Handle):
+        return False
+    return handle._peer.ask("isinstance", handle._number, value) is True
 
 
 def _leave(handle: Any, kind: Any, error: Any, trace: Any) -> bool:
@@ -120,12 +133,16 @@ def _leave(handle: Any, kind: Any, error: Any, trace: Any) -> bool:
     return False
 
 
+_DOC = property(lambda handle: handle._peer.ask("get", handle._number, "__doc__"))
+"""The object's own, in place of the type's."""
+
+
 @functools.cache
 def _handle_type(module: str, name: str, methods: tuple[str, ...]) -> type[Handle]:
     """Return the type of handles on objects of a type that has these methods."""
-    body: dict[str, Any] = {"__slots__": (), "__module__": module}
+    body: dict[str, Any] = {"__slots__": (), "__module__": module, "__doc__": _DOC}
     for method in methods:
-        body[method] = _make_method(_METHODS[method])
+        body[method] = _make_method(_METHODS.get(method) or _COMPARISONS[method])
     if "__enter__" in methods:
         body["__exit__"] = _leave
     known = _find_library_type(module, name)
@@ -194,6 +211,8 @@ class Home:
         self.names = names
         self.peer: Asking | None = None
         """The side itself, once it has joined."""
+        self.exceptions: dict[tuple[str, ...], type[BaseException]] = {}
+        """Exception classes of the other side, by the names of their bases."""
         self.common: frozenset[str] = frozenset()
         """Names of the classes that both sides define, by the source that runs first in both."""
         self._is_test = is_test
@@ -232,7 +251,8 @@ class Home:
         module, name, *methods = parts
         if self.peer is None or not isinstance(module, str) or not isinstance(name, str):
             raise Malformed("a handle without a type")
-        if not all(isinstance(method, str) and method in _METHODS for method in methods):
+        known = _METHODS if self._is_test else {**_METHODS, **_COMPARISONS}
+        if not all(isinstance(method, str) and method in known for method in methods):
             raise Malformed("a handle with unknown methods")
         if module == "builtins" and name == "generator":
             return _generate(self.peer, number)
@@ -253,6 +273,11 @@ class Home:
                 "process cannot use"
             )
         methods = [name for name in _METHODS if hasattr(kind, name)]
+        if self._is_test and kind.__module__ == "__main__":
+            for name in _COMPARISONS:
+                own = getattr(kind, name, None)
+                if own is not None and own is not getattr(object, name, None):
+                    methods.append(name)
         return [str(kind.__module__), str(kind.__name__), *methods]
 
 

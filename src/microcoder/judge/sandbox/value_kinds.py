@@ -13,7 +13,7 @@ import collections
 import datetime
 import decimal
 import fractions
-import importlib
+import random
 import re
 import sys
 import types
@@ -231,6 +231,16 @@ def _fill_namespace(value: Any, parts: list[Any]) -> None:
         value.__dict__[str(name)] = item
 
 
+def _take_random(value: Any) -> list[Any]:
+    version, state, gauss = random.Random.getstate(value)
+    return [version, gauss, *state]
+
+
+def _fill_random(value: Any, parts: list[Any]) -> None:
+    version, gauss, *state = parts
+    random.Random.setstate(value, (version, tuple(state), gauss))
+
+
 def _refuse_empty(parts: Sequence[Any]) -> Any:
     raise Malformed("no object of that kind is made by itself")
 
@@ -258,10 +268,50 @@ def describe_error(error: BaseException) -> str:
     return f"{name}: {text[:_MOST_SHOWN]}" if text else name
 
 
-def _take_exception(error: Any) -> list[Any]:
+def _take_exception_class(kind: type) -> list[Any]:
     classes: list[Any] = []
-    for base in type(error).__mro__[:-1]:
+    for base in kind.__mro__[:-1]:
         classes += (base.__module__, base.__name__)
+    return classes
+
+
+def _make_exception_class(home: Any, names: Sequence[Any]) -> type[BaseException]:
+    """Return the first of some exception classes that is known here, or one derived from it.
+
+    The other side's own are derived, by the same name, and made once.
+    """
+    if not names or not all(isinstance(name, str) for name in names):
+        raise Malformed("an exception without a class")
+    key = tuple(names)
+    if key not in home.exceptions:
+        known = None
+        kind: type[BaseException] = Exception
+        for module, name in zip(names[::2], names[1::2], strict=True):
+            known = find_exception(home, module, name)
+            if known is not None:
+                kind = known
+                break
+        # The first is another one: not of the same name, or not found.
+        if known is None or (names[0], names[1]) != (module, name):
+            kind = _derive(names[1], kind)
+        home.exceptions[key] = kind
+    return home.exceptions[key]
+
+
+def _derive(name: str, base: type[BaseException]) -> type[BaseException]:
+    def show(error: BaseException) -> str:
+        text = error.__dict__.get(_TEXT)
+        return base.__str__(error) if text is None else text
+
+    return type(name, (base,), {"__module__": "solution", "__str__": show})
+
+
+_TEXT = "_text"
+"""Attribute of an exception of a class of the other side: its text, which that class has made."""
+
+
+def _take_exception(error: Any) -> list[Any]:
+    classes = _take_exception_class(type(error))
     try:
         text = str(error)[:_MOST_SHOWN]
     except Exception:
@@ -286,15 +336,10 @@ def _make_exception(home: Any, parts: Sequence[Any]) -> BaseException:
     rest = list(parts[3 + 2 * count :])
     arguments = tuple(rest[:num_arguments])
     fields = rest[num_arguments:]
-    kind: type[BaseException] = Exception
-    for module, name in zip(names[::2], names[1::2], strict=True):
-        known = find_exception(home, module, name)
-        if known is not None:
-            kind = known
-            break
-    if kind.__name__ != names[1]:
-        kind = type(str(names[1]), (kind,), {"__module__": "solution", "__str__": lambda _: text})
+    kind = _make_exception_class(home, names)
     error = _construct(kind, arguments)
+    if kind.__module__ == "solution" and isinstance(text, str):
+        error.__dict__[_TEXT] = text
     for name, value in zip(fields[::2], fields[1::2], strict=True):
         if isinstance(name, str) and not name.startswith("_"):
             error.__dict__[name] = value
@@ -311,27 +356,25 @@ def _construct(kind: type[BaseException], arguments: tuple[Any, ...]) -> BaseExc
 
 
 def find_exception(home: Any, module: object, name: object) -> type[BaseException] | None:
-    """Return an exception's class: one that both sides define, or of the standard library."""
+    """Return an exception's class: one that both sides define, or of a library."""
     if not isinstance(module, str) or not isinstance(name, str):
         raise Malformed("an exception without a class")
     known = home.find_class(name)
-    if known is None and module.partition(".")[0] in _KNOWN_MODULES:
-        try:
-            known = getattr(importlib.import_module(module), name, None)
-        except Exception:
-            return None
+    # Only what is loaded already: a name must not have anything imported.
+    if known is None and not home.is_own_module(module):
+        known = getattr(sys.modules.get(module), name, None)
     if isinstance(known, type) and issubclass(known, BaseException):
         return known
     return None
 
 
-_KNOWN_MODULES = {*sys.stdlib_module_names, "numpy", "pandas"} - {"__main__", "antigravity", "this"}
-"""Where exceptions are looked for, without their submodules."""
-
 NAMED = Kind("named", _take_named, _refuse_empty, make_at=_make_named)
 """A class, a function or a module of a library, by its name."""
 OBJECT = Kind("object", _take_object, _refuse_empty, _fill_object, is_mutable=True)
 """An object of a class that both sides define, by its attributes."""
+EXCEPTION_CLASS = Kind(
+    "exception class", _take_exception_class, _refuse_empty, make_at=_make_exception_class
+)
 EXCEPTION = Kind("exception", _take_exception, _refuse_empty, make_at=_make_exception)
 HANDLE = Kind("handle", list, _refuse_empty)
 """Anything else: it stays where it is."""
@@ -440,6 +483,9 @@ _BY_TYPE: dict[type, Kind] = {
         _fill_namespace,
         is_mutable=True,
     ),
+    random.Random: Kind(
+        "random", _take_random, lambda parts: random.Random(), _fill_random, is_mutable=True
+    ),
     uuid.UUID: Kind("uuid", lambda value: [str(value)], lambda parts: uuid.UUID(parts[0])),
     re.Pattern: Kind("pattern", _take_pattern, lambda parts: re.compile(*parts)),
 }
@@ -448,7 +494,8 @@ _BASES = (BaseException, *_BY_TYPE)
 """Types whose subclasses are data as well."""
 _NUMBERS_AND_TEXTS: tuple[type, ...] = (str, int, float)
 """Types whose subclasses become plain ones."""
-BY_TAG = {kind.tag: kind for kind in (*_BY_TYPE.values(), NAMED, OBJECT, EXCEPTION, HANDLE)}
+_OTHERS = (NAMED, OBJECT, EXCEPTION, EXCEPTION_CLASS, HANDLE)
+BY_TAG = {kind.tag: kind for kind in (*_BY_TYPE.values(), *_OTHERS)}
 BY_TAG[NAMED_TUPLE.tag] = NAMED_TUPLE
 LIBRARIES: dict[str, Callable[[], dict[type, Kind]]] = {}
 """Packages with kinds of their own, and what loads these; see `library_kinds`."""
@@ -478,6 +525,8 @@ def find_kind(value: Any, home: Any) -> Kind | Plain:
         return known
     if _is_named(value, home) and home.may_name(value):
         return NAMED
+    if isinstance(value, type) and issubclass(value, BaseException):
+        return EXCEPTION_CLASS
     return HANDLE
 
 
