@@ -199,8 +199,8 @@ def read_test(
 def _read_one(
     where: str,
     signature: Signature,
-    arguments: Sequence[Any],
-    expected: Any,
+    arguments: Sequence[object],
+    expected: object,
 ) -> object:
     # The arguments first: a wrong one explains a wrong result.
     _read_arguments(where, signature, arguments)
@@ -226,7 +226,7 @@ def _read_arguments(
 def _read_kind(
     what: str,
     kind: str,
-    value: Any,
+    value: object,
 ) -> object:
     try:
         return _normalise(kind, value)
@@ -235,7 +235,7 @@ def _read_kind(
 
 
 def _read_operations(
-    where: str, name: str, call: Call, lines: Sequence[Any], expected: Any
+    where: str, name: str, call: Call, lines: Sequence[Any], expected: object
 ) -> object:
     """Check a list of operations and their arguments; return the list of expected results."""
     if not _fits_operations(name, lines, expected):
@@ -244,6 +244,7 @@ def _read_operations(
             "with their lists of arguments, and expects a list of results, the first null: such as "
             f'["C", "add"], [[], [1]] and [null, 3]; got {show(lines)} and {show(expected)}'
         )
+    assert isinstance(expected, list)
     operations, arguments = lines
     methods: Mapping[str, Signature] = {method.name: method for method in call.methods}
     made = methods.get("__init__", _PLAIN_METHOD)
@@ -264,10 +265,12 @@ def _read_operations(
 def _fits_operations(
     name: str,
     lines: Sequence[Any],
-    expected: Any,
+    expected: object,
 ) -> bool:
     """Whether lines of a test are operations and their arguments, with a result for each."""
-    if len(lines) != 2 or not all(isinstance(line, list) for line in (*lines, expected)):
+    if len(lines) != 2 or not isinstance(expected, list):
+        return False
+    if not all(isinstance(line, list) for line in lines):
         return False
     operations, arguments = lines
     if not len(operations) == len(arguments) == len(expected):
@@ -280,7 +283,7 @@ def _fits_operations(
     return all(isinstance(values, list) for values in arguments)
 
 
-def _normalise(kind: str, value: Any) -> Any:
+def _normalise(kind: str, value: object) -> object:
     """Return a value in its kind's form; ValueError if it has none.
 
     Of nodes, None becomes [], and nulls at the end of a tree are left out.

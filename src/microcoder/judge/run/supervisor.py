@@ -137,7 +137,7 @@ class Loaded:
         *,
         arguments: Sequence[str] = (),
         files: Mapping[str, bytes | None] | None = None,
-        **options: Any,
+        **options: object,
     ) -> TestTask:
         """Return the task of one run of this program; `options` are fields of `Request`."""
         options["command" if self._command else "arguments"] = (*self._command, *arguments)
