@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
@@ -74,8 +75,8 @@ async def _write_lines(
     except Exception as error:
         refused = refusal_of(error)
         failure = Failure(
-            status=refused.status,
-            detail=refused.message,
+            status=refused.status_code,
+            detail=refused.detail,
             retry_after_seconds=refused.retry_after_seconds,
         )
         yield failure.model_dump_json() + "\n"
@@ -183,20 +184,13 @@ def build_app(service: Service) -> FastAPI:
     )
     app.router.route_class = _ReadRoute
     _add_routes(app, service)
-    for kind in (
-        Exception,
-        Refused,
-        DataError,
-        EvaluatorFault,
-        RequestValidationError,
-        HTTPException,
-    ):
+    for kind in (Exception, DataError, EvaluatorFault, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     return app
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     refused = refusal_of(error)
-    if refused.status == 500 and not isinstance(error, Refused):
+    if refused.status_code == 500:
         _LOG.error("%s failed", request.url.path, exc_info=error)
-    return refused.answer()
+    return await http_exception_handler(request, refused)
