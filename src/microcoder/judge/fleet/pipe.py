@@ -33,7 +33,6 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from itertools import chain
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any, NoReturn
@@ -263,8 +262,8 @@ class _Process(Backend):
         most = self.most if self._pool.is_complete else self.size
         return 1 if len(self.held) < most else 0
 
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
-        for item in chain.from_iterable(batches):
+    def send(self, batch: Sequence[Work]) -> None:
+        for item in batch:
             with self._sending:
                 self._send_one(item)
             if not item.is_wanted():
@@ -449,7 +448,6 @@ class Processes(Fleet[_Process]):
             was_ready = member.workers > 0
             member.workers = 0
             del self._backends[member.name]
-            self._able.pop(member, None)
             self._idle[member.name] = member.size
             # What it did is not lost with it.
             self._past_counts = sum_counts([self._past_counts, member.counts])
@@ -483,8 +481,7 @@ class Processes(Fleet[_Process]):
             if self.is_closed or not self._queue or self._start_another():
                 return
         # Nothing runs and nothing starts: these programs would wait for ever.
-        why = f"no judge process starts: {self._start_failure}"
-        self._answer(lambda item: item.finish(item.fault(why)))
+        self._give_all_up(f"no judge process starts: {self._start_failure}")
 
     def _start_another(self) -> bool:
         """Start a process if those that start have too few workers.

@@ -235,7 +235,7 @@ class Service:
                         timeout=patience,
                         return_when=asyncio.FIRST_COMPLETED,
                     )
-                    landed = done & left
+                    landed = left & done
                     left -= landed
                     for task in landed:
                         yield numbers[task], task.result()
