@@ -13,6 +13,7 @@ has arrived and when a backend is lost, and sends programs to backends.
   wait apart, and a backend has at most one of them: they may be what crashes backends.
 """
 
+import heapq
 import itertools
 import threading
 import time
@@ -182,14 +183,19 @@ class Fleet(ABC, Generic[BackendT]):
         with self._lock:
             if not self._queue:
                 return
-            able = [backend for backend in self._backends.values() if backend.may_take_more()]
+            # With their positions, so that backends of the same load are not compared.
+            able: list[tuple[float, int, BackendT]] = []
+            for position, backend in enumerate(self._backends.values()):
+                if backend.may_take_more():
+                    able.append((backend.load, position, backend))
+            heapq.heapify(able)
             while able and self._queue:
-                backend = min(able, key=lambda backend: backend.load)
+                _, position, backend = heapq.heappop(able)
                 batch = self._next_batch(backend, dropped)
                 if batch:
                     batches.append((backend, batch))
-                if not (batch and backend.may_take_more()):
-                    able.remove(backend)
+                    if backend.may_take_more():
+                        heapq.heappush(able, (backend.load, position, backend))
         # Outside of the lock: a transport may block, or come back here.
         for backend, batch in batches:
             backend.send(batch)

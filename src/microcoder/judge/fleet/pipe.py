@@ -33,8 +33,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
 from typing import Any, NoReturn
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
@@ -356,7 +356,8 @@ class Processes(Fleet[_Process]):
         """Why the latest of them failed."""
         self._rests_until = 0.0
         """Time (`time.monotonic`) until which no start is tried, if too many have failed."""
-        self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self._opened: Future[tuple[Isolation, float]] = Future()
+        """What the first process has measured, or why it did not start."""
 
     @property
     def counts(self) -> Statistics:
@@ -378,10 +379,7 @@ class Processes(Fleet[_Process]):
         """
         with self._lock:
             self._start()
-        answer = self._opened.get()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return self._opened.result()
 
     def put(self, work: Work) -> None:
         """Queue work; it is begun in the order in which it came."""
@@ -427,7 +425,7 @@ class Processes(Fleet[_Process]):
                 if content:
                     isolation, scale, self.calibration = content
                     self.options = self.options.model_copy(update={"time_scale": scale})
-                    self._opened.put((isolation, scale))
+                    self._opened.set_result((isolation, scale))
                 # Failures count in a row.
                 self._num_failed_starts = 0
                 self._open(member, member.size)
@@ -458,7 +456,7 @@ class Processes(Fleet[_Process]):
                 self._start_failure = str(failure or "it ended while it started")
                 self._rests_until = time.monotonic() + _REST_SECONDS
         if self.calibration is None:
-            self._opened.put(
+            self._opened.set_exception(
                 failure or EvaluatorFault("the first judge process ended while it started")
             )
         else:

@@ -232,11 +232,14 @@ class RayJudge(RemoteJudge[_Node]):
         try:
             workers = await node.handle.start.remote()
         except RayError as error:
-            if self._backends.get(node.name) is node:
+            if self._backends.get(node.name) is not node:
+                return
+            self._drop(node)
+            # One that left the cluster says nothing about the judge.
+            if node.name in find_nodes():
                 why = str(error).strip().splitlines()[-1][:300]
                 self._start_failure = self._start_failure or why
                 _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
-                self._drop(node)
                 self._resting[node.name] = time.monotonic() + _REST_SECONDS
             return
         if self._backends.get(node.name) is node:

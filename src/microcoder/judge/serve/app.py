@@ -30,6 +30,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.serve.api import build_app
 from microcoder.judge.serve.service import Refused, Service, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
@@ -155,9 +156,9 @@ class Guard:
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
         self._held: Counter[Request] = Counter()
         """Bytes that are held for the body of each request."""
-        self._failures: dict[str, tuple[float, int]] = {}
+        self._failures: LruCache[tuple[float, int]] = LruCache(_MOST_PEERS)
         """When an address first showed a wrong token, and how many since."""
-        self._welcome: dict[tuple[str, bytes], None] = {}
+        self._welcome: LruCache[bool] = LruCache(_MOST_PEERS)
         """Addresses, and the digests of right tokens that they have shown."""
 
     async def __call__(
@@ -230,9 +231,9 @@ class Guard:
         # Digests: of equal length, and what is remembered of a client holds no token.
         shown = hashlib.sha256(credentials).digest()
         # A client that has shown a right token is not slowed by its neighbours' wrong ones.
-        if (peer, shown) in self._welcome:
+        if self._welcome.find((peer, shown)):
             return
-        since, num_failures = self._failures.get(peer, (0.0, 0))
+        since, num_failures = self._failures.find(peer) or (0.0, 0)
         left = since + _FAILURES_SECONDS - time.monotonic()
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
@@ -243,12 +244,14 @@ class Guard:
             raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
-            _remember(self._welcome, (peer, shown), None)
+            self._welcome.add((peer, shown), True)
+            self._welcome.trim()
             return
         if left <= 0:
             since = time.monotonic()
             num_failures = 0
-        _remember(self._failures, peer, (since, num_failures + 1))
+        self._failures.add(peer, (since, num_failures + 1))
+        self._failures.trim()
         raise Refused(401, "no valid token; send it as `Authorization: Bearer TOKEN`")
 
     def _hold(self, request: Request, num_bytes: int) -> None:
@@ -351,17 +354,6 @@ async def _wait_until_gone(receive: Receive) -> None:
     """Return when the client disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
-
-
-def _remember(
-    known: dict[Any, Any],
-    key: object,
-    value: object,
-) -> None:
-    known[key] = value
-    if len(known) > _MOST_PEERS:
-        # The oldest: a dict keeps the order in which its keys came.
-        del known[next(iter(known))]
 
 
 def _check_framing(scope: Scope) -> None:

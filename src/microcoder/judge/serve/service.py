@@ -7,6 +7,7 @@ import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
 from fastapi.exceptions import RequestValidationError
@@ -192,12 +193,9 @@ class Service:
         self, programs: Sequence[Program], problems: Sequence[Problem]
     ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
-        verdicts: dict[int, Verdict] = {}
-        async for landed in self.judge_each(programs, problems):
-            if landed is not None:
-                index, verdict = landed
-                verdicts[index] = verdict
-        return [verdicts[index] for index in sorted(verdicts)]
+        landing = self.judge_each(programs, problems)
+        landed = [each async for each in landing if each is not None]
+        return [verdict for _, verdict in sorted(landed, key=itemgetter(0))]
 
     async def judge_each(
         self, programs: Sequence[Program], problems: Sequence[Problem]
