@@ -239,14 +239,8 @@ class Service:
                         yield numbers[task], task.result()
                     if left and over.done():
                         raise shutting_down()
-                    if not done and time.monotonic() >= give_up:
-                        raise Refused(
-                            504,
-                            f"not done within {self.settings.request_seconds:g} s; "
-                            "send it again later",
-                            retry_after_seconds=1,
-                        )
                     if not done:
+                        self._check_time(give_up)
                         yield None
             finally:
                 # Also when the client goes.
@@ -254,6 +248,12 @@ class Service:
                     task.cancel()
                 # Waited for, so that asyncio does not log what nobody fetches any more.
                 await asyncio.gather(*numbers, over, return_exceptions=True)
+
+    def _check_time(self, give_up: float) -> None:
+        """Raise Refused once it is `give_up`, by `time.monotonic`."""
+        if time.monotonic() >= give_up:
+            why = f"not done within {self.settings.request_seconds:g} s; send it again later"
+            raise Refused(504, why, retry_after_seconds=1)
 
     def _check_size(
         self,
