@@ -69,7 +69,7 @@ _MAX_WAIT_SECONDS = 20.0
 _MOST_BATCH = 32
 """Most programs in a request."""
 _MOST_CONNECTIONS = 256
-"""Most connections at the same time, for each service."""
+"""Most connections at the same time, for each service that there is."""
 _CONNECT_SECONDS = 10.0
 """Time-out to connect."""
 _SILENCE_SECONDS = 60.0

@@ -9,8 +9,7 @@ from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
-from starlette.exceptions import HTTPException
+from pydantic import ValidationError
 
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
@@ -145,30 +144,29 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.render(), media_type=_PROMETHEUS)
 
 
-class _ReadRoute(APIRoute):
-    """A route whose body is read into its model at once, with no dicts and lists in between."""
+class _JudgeBody(Request):
+    """A request whose body is read into its model at once, with no dicts and lists in between."""
 
+    async def json(self) -> JudgeRequest:
+        """Return the body as what the routes that have one take."""
+        content = await self.body()
+        # Starlette keeps the body otherwise, as long as the request is answered.
+        self._body = b""
+        try:
+            return JudgeRequest.model_validate_json(content)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_input=False)
+            # FastAPI puts words of its own in the place of any other exception.
+            raise Refused(422, explain(faults)) from None
+
+
+class _ReadRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the coroutine function that answers a request."""
         handle = super().get_route_handler()
-        model = TypeAdapter(self.body_field.field_info.annotation) if self.body_field else None
-
-        class Read(Request):
-            async def json(self) -> Any:
-                content = await self.body()
-                # Starlette keeps the body otherwise, as long as the request is answered.
-                self._body = b""
-                if model is None:
-                    return None
-                try:
-                    return model.validate_json(content)
-                except ValidationError as error:
-                    faults = error.errors(include_url=False, include_input=False)
-                    # FastAPI puts words of its own in the place of any other exception.
-                    raise HTTPException(422, explain(faults)) from None
 
         async def read_and_handle(request: Request) -> Response:
-            return await handle(Read(request.scope, request.receive))
+            return await handle(_JudgeBody(request.scope, request.receive))
 
         return read_and_handle
 
