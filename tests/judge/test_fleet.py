@@ -22,7 +22,7 @@ PROBLEMS = [Problem(id=f"p{n}", tests=(TestCase(input=str(n), output=str(n)),)) 
 class Desk(Backend):
     """A backend whose answers the test gives."""
 
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
+    def send(self, batch: Sequence[Work]) -> None:
         pass
 
     @property

@@ -82,7 +82,7 @@ def test_it_answers_as_a_judge_in_process_does_and_sends_a_problem_to_a_node_onc
             programs = [Program(f"{first_line}  # {round_number} {n}") for n in range(20)]
             for verdict in judge.judge(programs, problems):
                 assert verdict.is_accepted
-        kept = handle.__ray_call__.remote(lambda self: len(self._problems))
+        kept = handle.__ray_call__.remote(lambda self: len(self._problems._entries))
         assert 5 <= ray.get(kept) <= 6
         assert judge._num_again == 0
         other = PROBLEM.model_copy(update={"time_limit_seconds": 9.0})

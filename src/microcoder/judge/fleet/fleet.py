@@ -19,9 +19,10 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections import OrderedDict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Generic, TypeVar
 
+from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.run.slots import most_workers
 from microcoder.judge.run.workers import Answer, Work
 
@@ -52,11 +53,20 @@ class Queue:
         else:
             group.append(item)
 
-    def take(self, group: int) -> Work | None:
-        """Remove and return the next program, of this group if possible.
+    def take(
+        self,
+        group: int,
+        *,
+        may_be_suspect: bool,
+    ) -> Work | None:
+        """Remove and return the next program; None if none waits.
 
-        None if no program waits, or only `suspects` do.
+        Args:
+            group: the problem's number whose programs come first.
+            may_be_suspect: one of `suspects` goes before all others; else they are left out.
         """
+        if self.suspects and may_be_suspect:
+            return self.suspects.popleft()
         if not self._groups:
             return None
         number = group if group in self._groups else next(iter(self._groups))
@@ -103,6 +113,10 @@ class Backend(ABC):
         """
         return most_workers(self.workers)
 
+    def may_take_more(self) -> bool:
+        """Whether it is available, and not full."""
+        return self.workers > 0 and len(self.held) < self.most
+
     def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
         """Return how many programs this backend should get next, 0 if it is full.
 
@@ -113,18 +127,16 @@ class Backend(ABC):
             # Half of an even share, so that backends end together; one alone leaves nothing to
             # others.
             share = num_waiting // (2 * num_backends)
-        is_full = len(self.held) >= min(self.most, self.workers + share)
-        return 0 if is_full else 1
+        return 1 if len(self.held) < self.workers + share else 0
 
-    def take(self, batch: Sequence[Work]) -> None:
-        """Record programs as given to this backend."""
-        for item in batch:
-            self.held[item.number] = item
-            self.latest = item.group
+    def take(self, item: Work) -> None:
+        """Record a program as given to this backend."""
+        self.held[item.number] = item
+        self.latest = item.group
 
     @abstractmethod
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
-        """Send these batches, which `take` has recorded."""
+    def send(self, batch: Sequence[Work]) -> None:
+        """Send programs that `take` has recorded."""
 
 
 BackendT = TypeVar("BackendT", bound=Backend)
@@ -137,8 +149,6 @@ class Fleet(ABC, Generic[BackendT]):
         self._lock = threading.RLock()
         self._queue: Queue = Queue()
         self._backends: dict[str, BackendT] = {}
-        self._able: dict[BackendT, None] = {}
-        """Backends that may take more: all but the full ones."""
         self._num_again = 0
         """How many programs were queued again after their backend was lost."""
 
@@ -163,35 +173,32 @@ class Fleet(ABC, Generic[BackendT]):
 
     def _open(self, backend: BackendT, workers: int) -> None:
         """Note that a backend is available, or has another number of workers."""
-        with self._lock:
-            backend.workers = workers
-            self._able[backend] = None
+        backend.workers = workers
         self._wake()
 
     def _hand_out(self) -> None:
         """Give programs to the backends that may take more, the least loaded first."""
-        batches_of: dict[BackendT, list[list[Work]]] = {}
+        batches: list[tuple[BackendT, list[Work]]] = []
         dropped: list[Work] = []
         with self._lock:
-            if not self._queue or not self._able:
+            if not self._queue:
                 return
-            # Of equal loads the one that was put first comes first; backends are not compared.
-            number = itertools.count()
-            able = [backend for backend in self._able if backend.workers]
-            waiting = [(backend.load, next(number), backend) for backend in able]
-            heapq.heapify(waiting)
-            while waiting and self._queue:
-                _, _, backend = heapq.heappop(waiting)
+            # With their positions, so that backends of the same load are not compared.
+            able: list[tuple[float, int, BackendT]] = []
+            for position, backend in enumerate(self._backends.values()):
+                if backend.may_take_more():
+                    able.append((backend.load, position, backend))
+            heapq.heapify(able)
+            while able and self._queue:
+                _, position, backend = heapq.heappop(able)
                 batch = self._next_batch(backend, dropped)
                 if batch:
-                    backend.take(batch)
-                    batches_of.setdefault(backend, []).append(batch)
-                    heapq.heappush(waiting, (backend.load, next(number), backend))
-                elif len(backend.held) >= backend.most:
-                    self._able.pop(backend, None)
+                    batches.append((backend, batch))
+                    if backend.may_take_more():
+                        heapq.heappush(able, (backend.load, position, backend))
         # Outside of the lock: a transport may block, or come back here.
-        for backend, batches in batches_of.items():
-            backend.send(batches)
+        for backend, batch in batches:
+            backend.send(batch)
         for item in dropped:
             item.finish(None)
 
@@ -200,33 +207,28 @@ class Fleet(ABC, Generic[BackendT]):
         backend: BackendT,
         dropped: list[Work],
     ) -> list[Work]:
-        """Take the next programs for a backend from the queue; add those unwanted to `dropped`."""
+        """Give a backend the next programs of the queue; add those unwanted to `dropped`."""
         size = backend.next_batch_size(len(self._queue), len(self._backends))
+        # Only one at a time: it may be what crashes backends.
+        may_be_suspect = True
+        if self._queue.suspects:
+            may_be_suspect = all(item.num_losses < 2 for item in backend.held.values())
         batch: list[Work] = []
         while len(batch) < size:
-            item = self._take_next(backend, batch)
+            item = self._queue.take(
+                backend.latest,
+                may_be_suspect=may_be_suspect and not batch,
+            )
             if item is None:
                 break
             if not item.is_wanted():
                 dropped.append(item)
                 continue
+            backend.take(item)
             batch.append(item)
             if item.num_losses > 1:
                 break
         return batch
-
-    def _take_next(
-        self,
-        backend: BackendT,
-        batch: Sequence[Work],
-    ) -> Work | None:
-        """Remove and return the next program for a backend's batch; None if there is none."""
-        if batch:
-            return self._queue.take(batch[-1].group)
-        if self._queue.suspects and all(item.num_losses < 2 for item in backend.held.values()):
-            # Only one at a time: it may be what crashes backends.
-            return self._queue.suspects.popleft()
-        return self._queue.take(backend.latest)
 
     def _land(
         self,
@@ -241,7 +243,6 @@ class Fleet(ABC, Generic[BackendT]):
                 return
             if item.num_losses:
                 answer = self._note_losses(answer)
-            self._able[backend] = None
         # It may take another program now.
         self._wake()
         item.finish(answer)
@@ -287,26 +288,20 @@ class Fleet(ABC, Generic[BackendT]):
                 else:
                     self._num_again += 1
                     self._queue.add(item)
-            # One that only failed a request is still there.
-            if backend.workers:
-                self._able[backend] = None
         for item, answer in ended:
             item.finish(answer)
         self._wake()
 
-    def _answer(
-        self,
-        answer: Callable[[Work], None],
-        *backends: BackendT,
-    ) -> None:
-        """Call `answer` for each program that waits, and for those that these backends have.
+    def _give_all_up(self, why: str | MicroCoderError) -> None:
+        """Answer all programs, also those that backends have: nobody will judge them.
 
-        Nobody will judge them.
+        Args:
+            why: an error, or the words of a fault.
         """
-        items: list[Work] = []
         with self._lock:
-            for backend in backends:
+            items = self._queue.clear()
+            for backend in self._backends.values():
                 items += backend.held.values()
-            items += self._queue.clear()
         for item in items:
-            answer(item)
+            answer = item.fault(why) if isinstance(why, str) else why
+            item.finish(answer)

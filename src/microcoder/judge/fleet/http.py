@@ -68,8 +68,8 @@ _MAX_WAIT_SECONDS = 20.0
 """Longest pause after a failed request."""
 _MOST_BATCH = 32
 """Most programs in a request."""
-_MOST_REQUESTS = 256
-"""Most requests to a service at the same time."""
+_MOST_CONNECTIONS = 256
+"""Most connections at the same time, for each service that there is."""
 _CONNECT_SECONDS = 10.0
 """Time-out to connect."""
 _SILENCE_SECONDS = 60.0
@@ -117,7 +117,6 @@ class _Service(Backend):
         """The answer of `/v1/about`; empty before the first."""
         self.queued = 0
         """Programs of all clients at the service, as it last reported."""
-        self.num_requests = 0
         self.num_failures = 0
         """Failed requests in a row."""
         self.rests_until = 0.0
@@ -145,7 +144,7 @@ class _Service(Backend):
         return min(len(problem.tests) * seconds, most)
 
     def next_batch_size(self, num_waiting: int, num_backends: int) -> int:
-        if self.rests_until > time.monotonic() or self.num_requests >= _MOST_REQUESTS:
+        if self.rests_until > time.monotonic():
             return 0
         # Not one by one if many wait and many run.
         wanted = max(
@@ -158,13 +157,8 @@ class _Service(Backend):
         )
         return wanted if len(self.held) + wanted <= self.most else 0
 
-    def take(self, batch: Sequence[Work]) -> None:
-        super().take(batch)
-        self.num_requests += 1
-
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
-        for batch in batches:
-            self._client._begin(self._client._ask(self, batch))
+    def send(self, batch: Sequence[Work]) -> None:
+        self._client._begin(self._client._ask(self, batch))
 
     async def ask(self, items: Sequence[Work]) -> AsyncGenerator[VerdictLine | Load]:
         """Send programs in one request; yield the lines of its answer, verdicts and loads.
@@ -275,8 +269,9 @@ class JudgeClient(RemoteJudge[_Service]):
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._http = httpx.AsyncClient(
             headers=headers,
-            timeout=httpx.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS),
-            limits=httpx.Limits(max_connections=None),
+            # A request may wait for a connection as long as the others take.
+            timeout=httpx.Timeout(_SILENCE_SECONDS, connect=_CONNECT_SECONDS, pool=None),
+            limits=httpx.Limits(max_connections=_MOST_CONNECTIONS * len(urls)),
             # A certificate authority of one's own is named there; proxies of the environment are
             # not for judges.
             verify=httpx.create_ssl_context(),
@@ -325,8 +320,7 @@ class JudgeClient(RemoteJudge[_Service]):
                 self._heard = now
             elif now - self._heard > patience:
                 silence = f"no judge service gave a verdict for {patience:g} s: {self._troubles()}"
-                fault = EvaluatorFault(f"{silence}; start one again")
-                self._answer(lambda item, fault=fault: item.finish(fault), *services)
+                self._give_all_up(EvaluatorFault(f"{silence}; start one again"))
                 self._heard = time.monotonic()
 
     def _list_longest(self, services: Sequence[_Service]) -> list[float]:
@@ -352,18 +346,6 @@ class JudgeClient(RemoteJudge[_Service]):
     async def _ask(
         self,
         service: _Service,
-        batch: Sequence[Work],
-    ) -> None:
-        """Send a batch to a service, and hand out more programs when its request has ended."""
-        try:
-            await self._ask_part(service, batch)
-        finally:
-            service.num_requests -= 1
-            self._hand_out()
-
-    async def _ask_part(
-        self,
-        service: _Service,
         items: Sequence[Work],
     ) -> None:
         """Send programs in one request, or in several if it is refused.
@@ -385,8 +367,8 @@ class JudgeClient(RemoteJudge[_Service]):
             if refused.is_final and half:
                 # Too many, or one of them is refused: smaller requests show which.
                 items = [item for item in items if item not in left]
-                await self._ask_part(service, left[:half])
-                await self._ask_part(service, left[half:])
+                await self._ask(service, left[:half])
+                await self._ask(service, left[half:])
             else:
                 self._note_refusal(service, left, refused)
         self._lose(service, "", items, is_counted=False)
@@ -466,22 +448,33 @@ class JudgeClient(RemoteJudge[_Service]):
         )
 
     async def _find(self, service: _Service) -> None:
-        """Ask a service for its `/v1/about`, before it gets programs."""
+        """Ask a service that is to get programs what it is; all fail if it may not be used."""
         try:
-            about = await self._look_at(service)
-            if not service.about:
-                # From now on somebody could judge.
-                self._heard = time.monotonic()
-            service.about = about
-            service.trouble = "alive, but without a verdict"
-            service.rests_until = 0.0
-            self._open(service, service.about["workers"])
-        except Unserved as refused:
-            self._rest(service, refused)
+            await self._meet(service)
         except ConfigError as error:
             service.trouble = str(error)
             service.rests_until = 0.0
-            self._answer(lambda item, error=error: item.finish(error), *self._backends.values())
+            self._give_all_up(error)
+
+    async def _meet(self, service: _Service) -> bool:
+        """Ask a service for its `/v1/about`, and open it; return whether it was reached.
+
+        Raises:
+            ConfigError: it is not a judge that may be used.
+        """
+        try:
+            about = await self._look_at(service)
+        except Unserved as refused:
+            self._rest(service, refused)
+            return False
+        if not service.about:
+            # From now on somebody could judge.
+            self._heard = time.monotonic()
+        service.about = about
+        service.trouble = "alive, but without a verdict"
+        service.rests_until = 0.0
+        self._open(service, about["workers"])
+        return True
 
     async def _look_at(self, service: _Service) -> dict[str, Any]:
         """Return a service's `/v1/about`, once it passed the check.
@@ -511,41 +504,25 @@ class JudgeClient(RemoteJudge[_Service]):
         return about
 
     async def _meet_all(self, patience_seconds: float) -> dict[str, Any]:
-        """Ask all services for their `/v1/about`, again for as long as some cannot be reached.
+        """Meet all services; ask again for as long as some cannot be reached.
 
         Returns:
-            The first answer.
+            The `/v1/about` of the first.
         """
         services = list(self._backends.values())
+        missing = services
         give_up = time.monotonic() + patience_seconds
         while True:
-            answers = await asyncio.gather(*map(self._look_at, services), return_exceptions=True)
-            missing = _note_missing(services, answers)
+            are_met = await asyncio.gather(*map(self._meet, missing))
+            missing = [
+                service for service, is_met in zip(missing, are_met, strict=True) if not is_met
+            ]
             if not missing or time.monotonic() + _ASK_AGAIN_SECONDS > give_up:
                 break
             await asyncio.sleep(_ASK_AGAIN_SECONDS)
         if len(missing) == len(services):
             raise EvaluatorFault(self._troubles())
-        for service in missing:
-            if not service.num_failures:
-                self._note_outage(service)
-                service.num_failures = 1
-        return next(answer for answer in answers if isinstance(answer, dict))
-
-
-def _note_missing(services: Sequence[_Service], answers: Sequence[object]) -> list[_Service]:
-    """Return the services that were not reached.
-
-    Any other error among the answers is raised.
-    """
-    missing = []
-    for service, answer in zip(services, answers, strict=True):
-        if isinstance(answer, Unserved):
-            service.trouble = str(answer)
-            missing.append(service)
-        elif isinstance(answer, BaseException):
-            raise answer
-    return missing
+        return next(service.about for service in services if service not in missing)
 
 
 def _list_wanted(items: Sequence[Work]) -> list[Work]:

@@ -33,9 +33,8 @@ import sys
 import threading
 import time
 from collections.abc import Sequence
-from itertools import chain
+from concurrent.futures import Future
 from multiprocessing.connection import Connection
-from queue import SimpleQueue
 from typing import Any, NoReturn, TypeAlias, cast
 
 from microcoder.judge.core.errors import EvaluatorFault, MicroCoderError
@@ -267,8 +266,8 @@ class _Process(Backend):
         most = self.most if self._pool.is_complete else self.size
         return 1 if len(self.held) < most else 0
 
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
-        for item in chain.from_iterable(batches):
+    def send(self, batch: Sequence[Work]) -> None:
+        for item in batch:
             with self._sending:
                 self._send_one(item)
             if not item.is_wanted():
@@ -361,7 +360,8 @@ class Processes(Fleet[_Process]):
         """Why the latest of them failed."""
         self._rests_until = 0.0
         """Time (`time.monotonic`) until which no start is tried, if too many have failed."""
-        self._opened: SimpleQueue[tuple[Isolation, float] | Exception] = SimpleQueue()
+        self._opened: Future[tuple[Isolation, float]] = Future()
+        """What the first process has measured, or why it did not start."""
 
     @property
     def counts(self) -> Statistics:
@@ -383,10 +383,7 @@ class Processes(Fleet[_Process]):
         """
         with self._lock:
             self._start()
-        answer = self._opened.get()
-        if isinstance(answer, Exception):
-            raise answer
-        return answer
+        return self._opened.result()
 
     def put(self, work: Work) -> None:
         """Queue work; it is begun in the order in which it came."""
@@ -439,7 +436,7 @@ class Processes(Fleet[_Process]):
                 if content:
                     isolation, scale, self.calibration = cast(_Measured, content)
                     self.options = self.options.model_copy(update={"time_scale": scale})
-                    self._opened.put((isolation, scale))
+                    self._opened.set_result((isolation, scale))
                 # Failures count in a row.
                 self._num_failed_starts = 0
                 self._open(member, member.size)
@@ -460,7 +457,6 @@ class Processes(Fleet[_Process]):
             was_ready = member.workers > 0
             member.workers = 0
             del self._backends[member.name]
-            self._able.pop(member, None)
             self._idle[member.name] = member.size
             # What it did is not lost with it.
             self._past_counts = sum_counts([self._past_counts, member.counts])
@@ -471,7 +467,7 @@ class Processes(Fleet[_Process]):
                 self._start_failure = str(failure or "it ended while it started")
                 self._rests_until = time.monotonic() + _REST_SECONDS
         if self.calibration is None:
-            self._opened.put(
+            self._opened.set_exception(
                 failure or EvaluatorFault("the first judge process ended while it started")
             )
         else:
@@ -494,8 +490,7 @@ class Processes(Fleet[_Process]):
             if self.is_closed or not self._queue or self._start_another():
                 return
         # Nothing runs and nothing starts: these programs would wait for ever.
-        why = f"no judge process starts: {self._start_failure}"
-        self._answer(lambda item: item.finish(item.fault(why)))
+        self._give_all_up(f"no judge process starts: {self._start_failure}")
 
     def _start_another(self) -> bool:
         """Start a process if the processes that are starting have too few workers.

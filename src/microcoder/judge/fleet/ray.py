@@ -10,21 +10,17 @@ import asyncio
 import logging
 import time
 from collections.abc import MutableMapping, Sequence
-from concurrent.futures import Future
 from contextlib import suppress
-from functools import partial
-from itertools import chain
-from queue import SimpleQueue
 from typing import Any, Unpack
 
 import ray
 from ray.actor import ActorHandle
-from ray.exceptions import RayError
+from ray.exceptions import RayError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from microcoder.judge import Judge, JudgeOptions, check_problem
 from microcoder.judge.core.errors import ConfigError, EvaluatorFault, MicroCoderError
-from microcoder.judge.core.types import Problem, Program, Verdict
+from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.fleet.fleet import Backend
 from microcoder.judge.fleet.remote import (
     MOST_PROBLEM_BYTES,
@@ -84,94 +80,65 @@ _LOG = logging.getLogger(__name__)
 
 
 class NodeJudge:
-    """The actor on a node: passes programs to a `Judge` and collects its verdicts."""
+    """The actor on a node: judges programs with a `Judge` that lives as long as the actor."""
 
     def __init__(self, options: dict[str, Any]) -> None:
         """Start the judge, with these options."""
         self._judge = Judge(**options)
-        self._problems: dict[int, Problem] = {}
-        self._landed: SimpleQueue[tuple[int, Answer] | Exception] = SimpleQueue()
+        self._problems: LruCache[Problem] = LruCache(most_bytes=MOST_PROBLEM_BYTES)
+        """Problems that were fetched, by the client's number."""
+        self._fetching = asyncio.Lock()
 
-    def start(self) -> int:
+    async def start(self) -> int:
         """Return the number of the judge's workers; an actor answers once its judge has started."""
         return self._judge.workers
 
-    @ray.method(concurrency_group="give")
-    def give(
+    async def judge(
         self,
-        programs: list[tuple[int, Program, int]],
-        problems: dict[int, Any],
-        forgotten: list[int],
-    ) -> None:
-        """Begin programs.
+        program: Program,
+        number: int,
+        references: list[Any],
+    ) -> Answer:
+        """Judge a program.
 
         Args:
-            programs: number, program, and its problem's number.
-            problems: new ones by number, as references to Ray's object store.
-            forgotten: numbers of problems that are not needed any more.
+            program: what to judge.
+            number: of its problem.
+            references: the problem's reference in Ray's object store, alone in a list: Ray would
+                fetch a bare one for each program.
         """
         try:
-            self._problems |= zip(
-                problems,
-                ray.get(list(problems.values())),
-                strict=True,
-            )
-        except RayError as error:
-            # Nobody waits for this call: `collect` says that what was given is lost.
-            self._landed.put(error)
-            return
-        for number, program, known in programs:
-            try:
-                future = self._judge.submit(program, self._problems[known])
-            except MicroCoderError as error:
-                self._landed.put((number, error))
-            else:
-                future.add_done_callback(partial(self._land, number))
-        for known in forgotten:
-            del self._problems[known]
-
-    def _land(
-        self,
-        number: int,
-        future: Future[Verdict],
-    ) -> None:
-        self._landed.put((number, future.result()))
-
-    @ray.method(concurrency_group="collect")
-    def collect(self) -> list[tuple[int, Answer]]:
-        """Wait until there are answers, and return them all, each with its program's number.
-
-        An error of Ray by which programs were lost is raised.
-        """
-        landed: list[tuple[int, Answer]] = []
-        while not (landed and self._landed.empty()):
-            answer = self._landed.get()
-            if isinstance(answer, Exception):
-                raise answer
-            landed.append(answer)
-        return landed
+            # Locked: programs of a new problem come together, and one of them fetches it.
+            async with self._fetching:
+                problem = self._problems.find(number)
+                if problem is None:
+                    numbered: NumberedProblem = await references[0]
+                    problem = numbered.problem
+                    # Not here: to read a problem's tests may take seconds.
+                    await asyncio.to_thread(self._judge.prepare, problem)
+                    self._problems.add(number, problem, numbered.num_bytes)
+                    self._problems.trim()
+            return await self._judge.judge_async(program, problem)
+        except MicroCoderError as error:
+            return error
 
 
 class _Node(Backend):
-    def __init__(self, name: str, handle: ActorHandle) -> None:
+    def __init__(
+        self,
+        name: str,
+        handle: ActorHandle,
+        judge: RayJudge,
+    ) -> None:
         super().__init__()
         self.name = name
         self.handle = handle
         """The actor."""
-        self._sent: LruCache[bool] = LruCache(most_bytes=MOST_PROBLEM_BYTES)
+        self._judge = judge
 
-    def send(self, batches: Sequence[Sequence[Work]]) -> None:
-        programs: list[tuple[int, Program, int]] = []
-        new: dict[int, Any] = {}
-        for item in chain.from_iterable(batches):
-            problem = item.problem
-            programs.append((item.number, item.program, problem.number))
-            if self._sent.find(problem.number) is None:
-                self._sent.add(problem.number, True, problem.num_bytes)
-                # It stays there as long as this process remembers the problem.
-                problem.reference = problem.reference or ray.put(problem.problem)
-                new[problem.number] = problem.reference
-        self.handle.give.remote(programs, new, self._sent.trim())
+    def send(self, batch: Sequence[Work]) -> None:
+        for item in batch:
+            self._judge._begin(self._judge._judge_at(self, item))
 
 
 def _check_and_strip(problem: Problem) -> NumberedProblem:
@@ -244,14 +211,7 @@ class RayJudge(RemoteJudge[_Node]):
                 # Nobody has judged for too long.
                 elif time.monotonic() - able > _START_SECONDS:
                     why = f"no node of the Ray cluster judges any more {self._start_failure}"
-                    why = why.rstrip()
-                    self._answer(lambda item, why=why: item.finish(item.fault(why)))
-        except Exception as error:
-            self._fail(error)
-
-    def _hand_out(self) -> None:
-        try:
-            super()._hand_out()
+                    self._give_all_up(why.rstrip())
         except Exception as error:
             self._fail(error)
 
@@ -260,44 +220,60 @@ class RayJudge(RemoteJudge[_Node]):
         _LOG.error("judging on Ray ended", exc_info=error)
         with self._lock:
             self._is_closed = True
-        why = f"judging on Ray ended: {type(error).__name__}: {error}"
-        self._answer(lambda item: item.finish(item.fault(why)), *self._backends.values())
+        self._give_all_up(f"judging on Ray ended: {type(error).__name__}: {error}")
         for node in tuple(self._backends.values()):
             self._drop(node)
         self._loop.stop()
 
-    async def _tend(self, node: _Node) -> None:
-        """Take a node's verdicts until it is lost."""
+    async def _open_node(self, node: _Node) -> None:
+        """Wait until a node's judge has started; leave the node alone for a while if it does not.
+
+        It may be dropped meanwhile.
+        """
         try:
-            self._open(node, await node.handle.start.remote())
-            while True:
-                for number, verdict in await node.handle.collect.remote():
-                    self._land(node, number, verdict)
+            workers = await node.handle.start.remote()
         except RayError as error:
-            # It was dropped already.
             if self._backends.get(node.name) is not node:
                 return
-            if node.workers:
+            self._drop(node)
+            # One that left the cluster says nothing about the judge.
+            if node.name in find_nodes():
+                why = str(error).strip().splitlines()[-1][:300]
+                self._start_failure = self._start_failure or why
+                _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
+                self._resting[node.name] = time.monotonic() + _REST_SECONDS
+            return
+        if self._backends.get(node.name) is node:
+            self._open(node, workers)
+
+    async def _judge_at(self, node: _Node, item: Work) -> None:
+        """Judge a program at a node; it is queued again if the node is lost."""
+        problem = item.problem
+        try:
+            # It stays in the store as long as this process remembers the problem.
+            problem.reference = problem.reference or ray.put(problem)
+            references = [problem.reference]
+            answer = await node.handle.judge.remote(item.program, problem.number, references)
+        except RayTaskError as error:
+            # The problem could not be read there: it is put into the store anew.
+            problem.reference = None
+            self._lose(node, type(error.cause).__name__, [item])
+        except RayError as error:
+            # All its programs fail, and the first of them drops it.
+            if self._backends.get(node.name) is node:
                 self._lose_node(node, type(error).__name__)
                 self._start_nodes()
-                return
-            why = str(error).strip().splitlines()[-1][:300]
-            self._start_failure = self._start_failure or why
-            _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
-            self._drop(node)
-            self._resting[node.name] = time.monotonic() + _REST_SECONDS
+        except Exception as error:
+            self._fail(error)
+        else:
+            self._land(node, item.number, answer)
 
     async def _stop(self) -> None:
-        nodes = tuple(self._backends.values())
-        self._answer(lambda item: item.finish(item.fault("the judge was closed")), *nodes)
         await super()._stop()
         for node in tuple(self._backends.values()):
             self._drop(node)
 
     def _lose_node(self, node: _Node, why: str) -> None:
-        for item in node.held.values():
-            # It may be what could not be read there.
-            item.problem.reference = None
         self._drop(node)
         self._lose(node, why)
 
@@ -305,7 +281,6 @@ class RayJudge(RemoteJudge[_Node]):
         """Remove a node and kill its actor, which may be gone already."""
         with self._lock:
             del self._backends[node.name]
-            self._able.pop(node, None)
             node.workers = 0
         # Otherwise Ray would start another cluster, to end an actor there.
         if ray.is_initialized():
@@ -343,9 +318,8 @@ class RayJudge(RemoteJudge[_Node]):
             num_cpus=(workers or 0) * self._processors_per_worker,
             max_restarts=0,
             scheduling_strategy=NodeAffinitySchedulingStrategy(name, soft=False),
-            concurrency_groups={"give": 1, "collect": 1},
         )
         options = {**self._options, "workers": workers}
-        node = _Node(name, make_actor(NodeJudge).remote(options))
+        node = _Node(name, make_actor(NodeJudge).remote(options), self)
         self._backends[name] = node
-        self._begin(self._tend(node))
+        self._begin(self._open_node(node))

@@ -200,9 +200,7 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
 
     async def _stop(self) -> None:
         """Answer all programs with a fault, and cancel the tasks."""
-        why = f"this {type(self).__name__} is closed"
-        backends = self._backends.values()
-        self._answer(lambda item: item.finish(item.fault(why)), *backends)
+        self._give_all_up(f"this {type(self).__name__} is closed")
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -5,11 +5,11 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any
 
 from fastapi import FastAPI, Request, Response
+from fastapi.exception_handlers import http_exception_handler
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import StreamingResponse
 from fastapi.routing import APIRoute
-from pydantic import TypeAdapter, ValidationError
-from starlette.exceptions import HTTPException
+from pydantic import ValidationError
 
 import microcoder
 from microcoder.judge.core.errors import DataError, EvaluatorFault
@@ -81,8 +81,8 @@ async def _write_lines(
     except Exception as error:
         refused = refusal_of(error)
         failure = Failure(
-            status=refused.status,
-            detail=refused.message,
+            status=refused.status_code,
+            detail=refused.detail,
             retry_after_seconds=refused.retry_after_seconds,
         )
         yield failure.model_dump_json() + "\n"
@@ -151,30 +151,29 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return Response(service.metrics.render(), media_type=_PROMETHEUS)
 
 
-class _ReadRoute(APIRoute):
-    """A route whose body is read into its model at once, with no dicts and lists in between."""
+class _JudgeBody(Request):
+    """A request whose body is read into its model at once, with no dicts and lists in between."""
 
+    async def json(self) -> JudgeRequest:
+        """Return the body as what the routes that have one take."""
+        content = await self.body()
+        # Starlette keeps the body otherwise, as long as the request is answered.
+        self._body = b""
+        try:
+            return JudgeRequest.model_validate_json(content)
+        except ValidationError as error:
+            faults = error.errors(include_url=False, include_input=False)
+            # FastAPI puts words of its own in the place of any other exception.
+            raise Refused(422, explain(faults)) from None
+
+
+class _ReadRoute(APIRoute):
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the coroutine function that answers a request."""
         handle = super().get_route_handler()
-        model = TypeAdapter(self.body_field.field_info.annotation) if self.body_field else None
-
-        class Read(Request):
-            async def json(self) -> object:
-                content = await self.body()
-                # Starlette keeps the body otherwise, as long as the request is answered.
-                self._body = b""
-                if model is None:
-                    return None
-                try:
-                    return model.validate_json(content)
-                except ValidationError as error:
-                    faults = error.errors(include_url=False, include_input=False)
-                    # FastAPI puts words of its own in the place of any other exception.
-                    raise HTTPException(422, explain(faults)) from None
 
         async def read_and_handle(request: Request) -> Response:
-            return await handle(Read(request.scope, request.receive))
+            return await handle(_JudgeBody(request.scope, request.receive))
 
         return read_and_handle
 
@@ -190,20 +189,13 @@ def build_app(service: Service) -> FastAPI:
     )
     app.router.route_class = _ReadRoute
     _add_routes(app, service)
-    for kind in (
-        Exception,
-        Refused,
-        DataError,
-        EvaluatorFault,
-        RequestValidationError,
-        HTTPException,
-    ):
+    for kind in (Exception, DataError, EvaluatorFault, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     return app
 
 
 async def _answer_error(request: Request, error: Exception) -> Response:
     refused = refusal_of(error)
-    if refused.status == 500 and not isinstance(error, Refused):
+    if refused.status_code == 500:
         _LOG.error("%s failed", request.url.path, exc_info=error)
-    return refused.answer()
+    return await http_exception_handler(request, refused)

@@ -15,19 +15,21 @@ import os
 import resource
 import socket
 import time
+from collections import Counter
 from collections.abc import Callable, Collection
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import uvicorn
-from starlette.datastructures import Headers
-from starlette.requests import ClientDisconnect
+from fastapi.exception_handlers import http_exception_handler
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from microcoder.judge.core.errors import ConfigError
+from microcoder.judge.run.lru_cache import LruCache
 from microcoder.judge.serve.api import build_app
 from microcoder.judge.serve.service import Refused, Service, shutting_down
 from microcoder.judge.serve.settings import ServiceSettings
@@ -151,11 +153,11 @@ class Guard:
         self._service = service
         self._settings = service.settings
         self._digests = [hashlib.sha256(token.encode()).digest() for token in tokens]
-        self._num_bytes = 0
-        """Bytes that are held for the bodies of all requests."""
-        self._failures: dict[str, tuple[float, int]] = {}
+        self._held: Counter[Request] = Counter()
+        """Bytes that are held for the body of each request."""
+        self._failures: LruCache[tuple[float, int]] = LruCache(_MOST_PEERS)
         """When an address first showed a wrong token, and how many since."""
-        self._welcome: dict[tuple[str, bytes], None] = {}
+        self._welcome: LruCache[bool] = LruCache(_MOST_PEERS)
         """Addresses, and the digests of right tokens that they have shown."""
 
     async def __call__(
@@ -177,29 +179,28 @@ class Guard:
                 status = message["status"]
             await send(message)
 
-        body = _Body(receive)
+        request = Request(scope, receive)
         try:
-            await self._serve(body, scope, note_and_send)
+            await self._serve(request, note_and_send)
         finally:
-            self._hold(body, -body.num_held)
+            del self._held[request]
+            self._service.metrics.body_bytes.set(self._held.total())
             route = getattr(scope.get("route"), "path", "other")
             self._service.metrics.requests.labels(route, str(status)).inc()
 
-    async def _serve(
-        self,
-        body: _Body,
-        scope: Scope,
-        send: Send,
-    ) -> None:
+    async def _serve(self, request: Request, send: Send) -> None:
+        scope = request.scope
         try:
             _check_framing(scope)
-            self._check_token(scope)
+            self._check_token(request)
             if self._service.is_draining and scope["path"] not in _ALSO_WHILE_DRAINING:
                 raise shutting_down()
-            pieces = [await self._read(body, scope)]
+            pieces = [await self._read(request)]
         except Refused as refused:
-            await self._discard(body, scope)
-            await refused.answer(Connection="close")(scope, body.receive, send)
+            await self._discard(request)
+            answer = await http_exception_handler(request, refused)
+            answer.headers["Connection"] = "close"
+            await answer(scope, request.receive, send)
             return
         except ClientDisconnect:
             return
@@ -211,7 +212,7 @@ class Guard:
 
         # Until it has answered, or the client is gone.
         answering = asyncio.ensure_future(self._app(scope, give, send))
-        leaving = asyncio.ensure_future(body.wait_until_gone())
+        leaving = asyncio.ensure_future(_wait_until_gone(request.receive))
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
             if answering.done():
@@ -220,18 +221,18 @@ class Guard:
             leaving.cancel()
             answering.cancel()
 
-    def _check_token(self, scope: Scope) -> None:
-        if not self._digests or scope["path"] in _OPEN:
+    def _check_token(self, request: Request) -> None:
+        if not self._digests or request.scope["path"] in _OPEN:
             return
-        peer = scope["client"][0] if scope["client"] else ""
-        scheme, _, token = Headers(scope=scope).get("authorization", "").partition(" ")
+        peer = request.client.host if request.client else ""
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
         credentials = token.strip().encode() if scheme.lower() == "bearer" else b""
         # Digests: of equal length, and what is remembered of a client holds no token.
         shown = hashlib.sha256(credentials).digest()
         # A client that has shown a right token is not slowed by its neighbours' wrong ones.
-        if (peer, shown) in self._welcome:
+        if self._welcome.find((peer, shown)):
             return
-        since, num_failures = self._failures.get(peer, (0.0, 0))
+        since, num_failures = self._failures.find(peer) or (0.0, 0)
         left = since + _FAILURES_SECONDS - time.monotonic()
         if num_failures >= _MOST_FAILURES and left > 0:
             # Before the token is looked at: a guess would learn nothing, were it right.
@@ -242,29 +243,28 @@ class Guard:
             raise Refused(429, why, retry_after_seconds=left)
         # Every token is compared, so that the time taken says nothing.
         if sum(hmac.compare_digest(shown, digest) for digest in self._digests):
-            _remember(self._welcome, (peer, shown), None)
+            self._welcome.add((peer, shown), True)
+            self._welcome.trim()
             return
         if left <= 0:
             since = time.monotonic()
             num_failures = 0
-        _remember(self._failures, peer, (since, num_failures + 1))
+        self._failures.add(peer, (since, num_failures + 1))
+        self._failures.trim()
         raise Refused(401, "no valid token; send it as `Authorization: Bearer TOKEN`")
 
-    def _hold(self, body: _Body, num_bytes: int) -> None:
-        """Count the bytes held for a body; a negative number releases them.
+    def _hold(self, request: Request, num_bytes: int) -> None:
+        """Count bytes that are held for a request's body until the request is over.
 
         Raises:
             Refused: they are more than the service may hold.
         """
-        # What is released is never refused.
-        most_bytes = self._settings.max_total_body_mib << 20
-        if num_bytes > 0 and self._num_bytes + num_bytes > most_bytes:
+        if self._held.total() + num_bytes > self._settings.max_total_body_mib << 20:
             raise Refused(429, "too much is on its way; send it again later", retry_after_seconds=2)
-        body.num_held += num_bytes
-        self._num_bytes += num_bytes
-        self._service.metrics.body_bytes.set(self._num_bytes)
+        self._held[request] += num_bytes
+        self._service.metrics.body_bytes.set(self._held.total())
 
-    async def _read(self, body: _Body, scope: Scope) -> bytes:
+    async def _read(self, request: Request) -> bytes:
         """Return a whole body, whose bytes are counted until its request is over.
 
         Raises:
@@ -273,35 +273,35 @@ class Guard:
         limit = self._settings.max_body_mib << 20
         seconds = self._settings.body_seconds
         too_large = Refused(413, f"the request is too large; send at most {limit >> 20} MiB")
-        stated = Headers(scope=scope).get("content-length", "")
+        stated = request.headers.get("content-length", "")
         if stated.isdigit() and int(stated) > limit:
             raise too_large
         counter = ValueCounter(self._settings)
         content = bytearray()
         try:
             async with asyncio.timeout(seconds):
-                while not body.is_complete:
-                    chunk = await body.next()
+                async for chunk in request.stream():
                     # Counted as it comes: the stated length may be wrong, or missing.
                     if len(content) + len(chunk) > limit:
                         raise too_large
-                    self._hold(body, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
+                    self._hold(request, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
                     content += chunk
         except TimeoutError:
             raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
         return bytes(content)
 
-    async def _discard(self, body: _Body, scope: Scope) -> None:
+    async def _discard(self, request: Request) -> None:
         """Read and drop what still arrives, unless the client waits for `100 Continue`."""
-        if "expect" in Headers(scope=scope):
+        if "expect" in request.headers:
             return
         left = _DISCARDED * (self._settings.max_body_mib << 20)
-        try:
+        # RuntimeError: nothing is left, Starlette has read the last piece.
+        with suppress(TimeoutError, ClientDisconnect, RuntimeError):
             async with asyncio.timeout(min(_DISCARD_SECONDS, self._settings.body_seconds)):
-                while not body.is_complete and left > 0:
-                    left -= len(await body.next())
-        except (TimeoutError, ClientDisconnect):
-            pass
+                async for chunk in request.stream():
+                    left -= len(chunk)
+                    if left <= 0:
+                        break
 
 
 class ValueCounter:
@@ -348,36 +348,10 @@ class ValueCounter:
         return num_values
 
 
-class _Body:
-    def __init__(self, receive: Receive) -> None:
-        self.receive = receive
-        self.is_complete = False
-        self.num_held = 0
-        """Bytes of this body that `Guard` counts as held."""
-
-    async def next(self) -> bytes:
-        """Return the next piece; raises ClientDisconnect."""
-        message = await self.receive()
-        if message["type"] == "http.disconnect":
-            raise ClientDisconnect
-        self.is_complete = not message.get("more_body", False)
-        return message.get("body", b"")
-
-    async def wait_until_gone(self) -> None:
-        """Return when the client disconnects."""
-        while (await self.receive())["type"] != "http.disconnect":
-            pass
-
-
-def _remember(
-    known: dict[Any, Any],
-    key: object,
-    value: object,
-) -> None:
-    known[key] = value
-    if len(known) > _MOST_PEERS:
-        # The oldest: a dict keeps the order in which its keys came.
-        del known[next(iter(known))]
+async def _wait_until_gone(receive: Receive) -> None:
+    """Return when the client disconnects."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
 
 
 def _check_framing(scope: Scope) -> None:

@@ -1,16 +1,15 @@
 """The service, whatever the HTTP routes: a judge behind a bounded queue that can be drained."""
 
 import asyncio
-import json
 import math
 import re
 import time
 from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from operator import itemgetter
 from typing import Any
 
-from fastapi import Response
 from fastapi.exceptions import RequestValidationError
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.core import CounterMetricFamily, Metric
@@ -44,32 +43,31 @@ _MAX_FAULTS_SHOWN = 5
 """Validation errors of a request that are named in its answer."""
 
 
-class Refused(Exception):
+class Refused(HTTPException):
     """A request that is not served, and why."""
 
     def __init__(
         self, status: int, message: str, *, retry_after_seconds: float | None = None
     ) -> None:
-        super().__init__(message)
-        self.status = status
-        """The HTTP status: 4xx for what the client must change; what was refused with 429, 503 and
-        504 may be sent again."""
-        self.message = message
-        self.retry_after_seconds = retry_after_seconds
+        """Say no.
 
-    def answer(self, **headers: str) -> Response:
-        """Return the response, with further headers."""
-        if self.status == 401:
+        Args:
+            status: HTTP status, 4xx for what the client must change; what was refused with 429, 503
+                and 504 may be sent again.
+            message: what is wrong, and what would do.
+            retry_after_seconds: when it may be sent again.
+        """
+        headers: dict[str, str] = {}
+        if status == 401:
             headers["WWW-Authenticate"] = 'Bearer realm="microcoder"'
-        if self.retry_after_seconds is not None:
-            headers["Retry-After"] = str(max(1, math.ceil(self.retry_after_seconds)))
-        return Response(
-            json.dumps({"detail": self.message}), self.status, headers, "application/json"
-        )
+        if retry_after_seconds is not None:
+            headers["Retry-After"] = str(max(1, math.ceil(retry_after_seconds)))
+        super().__init__(status, message, headers)
+        self.retry_after_seconds = retry_after_seconds
 
 
 def refusal_of(error: Exception) -> Refused:
-    """Return the answer to a request that raised an exception."""
+    """Return the refusal that an exception stands for."""
     match error:
         case Refused():
             return error
@@ -83,8 +81,6 @@ def refusal_of(error: Exception) -> Refused:
             # Without the first part of each place, which says that it is in the body.
             faults: list[Any] = [{**fault, "loc": fault["loc"][1:]} for fault in error.errors()]
             return Refused(422, explain(faults))
-        case HTTPException():
-            return Refused(error.status_code, str(error.detail))
         case DataError():
             return Refused(422, str(error)[:1000])
         case EvaluatorFault():
@@ -197,12 +193,9 @@ class Service:
         self, programs: Sequence[Program], problems: Sequence[Problem]
     ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
-        verdicts: dict[int, Verdict] = {}
-        async for landed in self.judge_each(programs, problems):
-            if landed is not None:
-                index, verdict = landed
-                verdicts[index] = verdict
-        return [verdicts[index] for index in sorted(verdicts)]
+        landing = self.judge_each(programs, problems)
+        landed = [each async for each in landing if each is not None]
+        return [verdict for _, verdict in sorted(landed, key=itemgetter(0))]
 
     async def judge_each(
         self, programs: Sequence[Program], problems: Sequence[Problem]
@@ -224,48 +217,43 @@ class Service:
         with self._hold_slots(len(programs)):
             # Values of functions are read here, which takes as long as there are many.
             await asyncio.to_thread(self._prepare, distinct)
-            landed: asyncio.Queue[asyncio.Future[Any]] = asyncio.Queue()
-            over = asyncio.ensure_future(self._over.wait())
-            numbers: dict[asyncio.Future[Any], int] = {}
             # A task each, so that they land in any order.
+            numbers: dict[asyncio.Future[Verdict], int] = {}
             for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
                 numbers[asyncio.ensure_future(self._judge(program, problem))] = number
-            for task in (*numbers, over):
-                task.add_done_callback(partial(_note_done, landed))
+            over = asyncio.ensure_future(self._over.wait())
             give_up = time.monotonic() + self.settings.request_seconds
             try:
                 yield None
-                num_left = len(numbers)
-                while num_left:
-                    done = await self._wait_for(landed, give_up)
-                    if done is None:
-                        yield None
-                        continue
-                    if done is over:
+                left = set(numbers)
+                while left:
+                    patience = max(0.0, min(BEAT_SECONDS, give_up - time.monotonic()))
+                    done, _ = await asyncio.wait(
+                        (over, *left),
+                        timeout=patience,
+                        return_when=asyncio.FIRST_COMPLETED,
+                    )
+                    landed = left & done
+                    left -= landed
+                    for task in landed:
+                        yield numbers[task], task.result()
+                    if left and over.done():
                         raise shutting_down()
-                    num_left -= 1
-                    yield numbers[done], done.result()
+                    if not done:
+                        self._check_time(give_up)
+                        yield None
             finally:
                 # Also when the client goes.
                 for task in (*numbers, over):
                     task.cancel()
+                # Waited for, so that asyncio does not log what nobody fetches any more.
+                await asyncio.gather(*numbers, over, return_exceptions=True)
 
-    async def _wait_for(
-        self, landed: asyncio.Queue[asyncio.Future[Any]], give_up: float
-    ) -> asyncio.Future[Any] | None:
-        """Return the next verdict to land; None if none lands within BEAT_SECONDS.
-
-        Raises:
-            Refused: `give_up` is over.
-        """
-        patience = min(BEAT_SECONDS, give_up - time.monotonic())
-        try:
-            return await asyncio.wait_for(landed.get(), patience)
-        except TimeoutError:
-            if time.monotonic() < give_up:
-                return None
+    def _check_time(self, give_up: float) -> None:
+        """Raise Refused once it is `give_up`, by `time.monotonic`."""
+        if time.monotonic() >= give_up:
             why = f"not done within {self.settings.request_seconds:g} s; send it again later"
-            raise Refused(504, why, retry_after_seconds=1) from None
+            raise Refused(504, why, retry_after_seconds=1)
 
     def _check_size(
         self,
@@ -364,15 +352,6 @@ class Service:
 def _count_values(test: TestCase, marks: str = ",[{") -> int:
     """Return an upper bound of the number of values in the texts of a test."""
     return sum(test.input.count(mark) + test.output.count(mark) for mark in marks)
-
-
-def _note_done(landed: asyncio.Queue[asyncio.Future[Any]], task: asyncio.Future[Any]) -> None:
-    """Queue a task that ended, unless it was cancelled."""
-    if task.cancelled():
-        return
-    # Looked at, so that asyncio does not log an exception that nobody fetches any more.
-    task.exception()
-    landed.put_nowait(task)
 
 
 def shutting_down() -> Refused:
