@@ -5,9 +5,11 @@ None may be accepted. The test below passes a list, a function and an object of 
 
 TEST = """
 import math
+from unittest.mock import Mock
 
 class Box:
     limit = 3
+    maker = Mock()
     def __init__(self, items): self.items = items
     def largest(self): return max(self.items)
 
@@ -302,6 +304,10 @@ FORGERS = {
     ),
     "changes the random numbers": in_call("import random\nrandom.seed(0)\nreturn numbers"),
     "adds to the box": in_call("box.items.append(9)\nreturn sorted(box.items, key=key)"),
+    "reaches through a mock": in_call(
+        "from unittest.mock import Mock\nm = box.maker\n"
+        "m.configure_mock(**{'__class__.__eq__': lambda *a: True})\nreturn m"
+    ),
     # What the test has.
     "the test's files": in_call("import glob\nreturn [open(n).read() for n in glob.glob('/**')]"),
     "the test's module": in_call("import __main__\nreturn __main__.check"),

@@ -445,6 +445,17 @@ CASES = {
         "assert l[0] is b and found is True and total.x == 4 and size == 2",
         True,
     ),
+    "imports all": Case(
+        "class Own: pass\ndef f(x): return x * 2",
+        "from solution import *\nassert f(2) == 4",
+        True,
+    ),
+    "a class of tests": Case(
+        "def f(x): return x * 2",
+        "import pytest\nclass TestF:\n    def setup_method(self, method): self.x = 3\n"
+        "    def test_f(self): assert f(self.x) == 6\npytest.main()",
+        True,
+    ),
     "looks at the function": Case(
         "def f(x):\n    'Double.'\n    return x * 2",
         "assert callable(candidate) and f.__name__ == 'f' and candidate.__doc__ == 'Double.'\n"

@@ -24,11 +24,13 @@ CHECK = re.compile(r"^def check\(", re.MULTILINE)
 _ALWAYS_THERE = ("pytest", "solution")
 """Modules that a test finds: the part of pytest that tests of functions use, and the answer."""
 _STAYS = frozenset(
-    ["argparse", "http", "multiprocessing", "queue", "socket", "sqlite3", "sympy", "xml"]
+    "argparse http multiprocessing queue sklearn socket sqlite3 sympy xml".split()  # noqa: SIM905
 )
 """Modules whose objects a test passes to an answer, which cannot use them in another process."""
 _STATE = frozenset({"sys.path", "sys.modules", "warnings.filters", "os.getcwd"})
 """What a test reads of its own process, to see what the answer has done there."""
+_CLOCKS = re.compile(r"\bimport (?:time|timeit)\b")
+"""Imports of a test that may measure how long a function takes."""
 _OF_PYTEST = ("approx", "raises", "fail", "param", "main", "mark")
 """What there is of pytest."""
 _COLLECTS = "\n\nimport pytest\n\npytest.main()\n"
@@ -61,6 +63,7 @@ def read_programs(
         tree = parse_test(program)
         _check_imports(tree)
         _check_state(tree)
+        _check_clocks(tree, setup)
         if _is_collected(tree):
             _check_collected(tree)
             program += _COLLECTS
@@ -190,6 +193,20 @@ def _check_state(tree: ast.Module) -> None:
             continue
         if name in _STATE or name in ("globals", "locals"):
             raise NotACall(f"it reads {name} of its process, and the answer runs in another")
+
+
+def _check_clocks(tree: ast.Module, setup: str) -> None:
+    """Raise NotACall if a test has a function of its own timed: its calls cross to its process."""
+    imports = f"{list_imports(setup)} {list_imports(ast.unparse(tree))}"
+    if not _CLOCKS.search(imports):
+        return
+    own = {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            continue
+        given = {argument.id for argument in node.args if isinstance(argument, ast.Name)}
+        if node.func.id != "check" and given & own:
+            raise NotACall(f"it has {node.func.id} time a function of the test")
 
 
 def _is_collected(tree: ast.Module) -> bool:

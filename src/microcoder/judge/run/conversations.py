@@ -39,14 +39,14 @@ def converse(
         program: the program, loaded.
         test: the test, loaded.
         settings: `PreparedProblem.settings`.
-        limits: of the program. While it waits for the test its wall time passes, so as much is
-            added as the test may take.
+        limits: of the program. While it waits for the test its wall time passes, so it gets more:
+            what the test may take, or as much again.
         test_limits: of the test.
 
     Raises:
         SandboxDied: one of the sandboxes is gone or does not answer.
     """
-    wall_seconds = limits.wall_seconds + test_limits.cpu_seconds
+    wall_seconds = limits.wall_seconds + min(limits.wall_seconds, test_limits.cpu_seconds)
     limits = replace(limits, wall_seconds=wall_seconds)
     # The program's limits end first, also where it waits for a processor: a test only waits for it.
     test_limits = replace(test_limits, wall_seconds=_PATIENCE * wall_seconds)

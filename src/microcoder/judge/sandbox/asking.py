@@ -16,7 +16,8 @@ import json
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from types import TracebackType
+from functools import partial
+from types import ModuleType, TracebackType
 from typing import Any, NoReturn
 
 from microcoder.judge.sandbox import small_pytest
@@ -110,8 +111,7 @@ class _Test:
         if is_given is True:
             self._note = f"the answer does not define {fn_name}, so the prompt's own was called; "
         self.names.update({**dict(pairs), fn_name: entry, "candidate": entry})
-        sys.modules[MODULE_NAME] = module
-        small_pytest.offer()
+        _offer_modules({**dict(pairs), fn_name: entry}, module)
 
     def _has(self, name: str) -> bool:
         return name in self.names or hasattr(builtins, name)
@@ -205,3 +205,12 @@ def _is_offer(offer: object, wanted: Sequence[str]) -> bool:
         if type(pair) is not tuple or len(pair) != 2 or pair[0] not in wanted:
             return False
     return True
+
+
+def _offer_modules(taken: Mapping[str, Any], module: Handle) -> None:
+    """Have a test find the answer as the module `solution`, and what there is of pytest."""
+    solution = ModuleType(MODULE_NAME)
+    # What else of it is imported is asked for then.
+    solution.__dict__.update(taken, __getattr__=partial(getattr, module))
+    sys.modules[MODULE_NAME] = solution
+    small_pytest.offer()

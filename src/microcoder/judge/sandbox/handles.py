@@ -59,6 +59,8 @@ _USES = {
 """What an answer may do with an object of a class of the test."""
 _STEPS = frozenset({"iter", "next", "send"})
 """What it may do with an iterator."""
+_REACHING = ("configure_mock", "attach_mock", "mock_add_spec")
+"""Methods of mocks that set what a dotted path names, whatever that begins with."""
 _FUNCTIONS = (
     types.FunctionType,
     types.MethodType,
@@ -153,10 +155,10 @@ def _handle_type(module: str, name: str, methods: tuple[str, ...]) -> type[Handl
 
 
 def _find_library_type(module: str, name: str) -> type | None:
-    """Return a type of the standard library; None if there is none of that name."""
-    if module == "builtins" and hasattr(types, "FunctionType") and name in _BUILTIN_TYPES:
+    """Return a type of a library that is loaded here; None if there is none of that name."""
+    if module == "builtins" and name in _BUILTIN_TYPES:
         return _BUILTIN_TYPES[name]
-    if module.partition(".")[0] not in sys.stdlib_module_names:
+    if module in ("__main__", "solution") or module.startswith("microcoder"):
         return None
     known = getattr(sys.modules.get(module), name, None)
     return known if isinstance(known, type) else None
@@ -291,12 +293,12 @@ def may_use(operation: str, target: object, arguments: Sequence[Any]) -> bool:
     if operation in ("get", "set"):
         name = arguments[0] if arguments else ""
         is_public = type(name) is str and (not name.startswith("_") or name in _PASSED_ON)
-        if not is_public or (operation == "set" and name in _PASSED_ON):
+        if not is_public or name in _REACHING or (operation == "set" and name in _PASSED_ON):
             return False
         if isinstance(target, _FUNCTIONS):
             return operation == "get" and name in _PASSED_ON
     if isinstance(target, _FUNCTIONS):
-        return operation in ("call", "get")
+        return operation in ("call", "get", "isinstance")
     module = type(target).__module__
     if module == "__main__" or module in _OPEN_MODULES:
         return operation in _USES

@@ -190,8 +190,10 @@ def _collect_methods(kind: type) -> Iterator[Callable[..., Any]]:
             continue
         instance: Any = kind()
         for prepare in ("setup_method", "setUp"):
-            if hasattr(instance, prepare):
-                getattr(instance, prepare)()
+            method = getattr(instance, prepare, None)
+            if method is not None:
+                # pytest gives the test method to one that takes an argument.
+                method(*[getattr(instance, name)] * len(inspect.signature(method).parameters))
         yield getattr(instance, name)
 
 
