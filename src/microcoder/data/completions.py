@@ -158,6 +158,11 @@ class Endpoint:
                 reply = http.post(self._url, json=body)
             except RequestError as error:
                 failure = f"{type(error).__name__}: {error}"
+            except RuntimeError as error:
+                # So httpx says that another thread has closed the client meanwhile.
+                if not self._closed.is_set():
+                    raise
+                failure = str(error)
             else:
                 if reply.is_success:
                     return self._read(reply)
