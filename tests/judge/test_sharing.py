@@ -71,6 +71,15 @@ def test_a_verdict_says_in_which_order_its_tests_ran_and_a_key_repeats_it() -> N
     assert orders[0] != orders[2]
 
 
+@pytest.mark.parametrize("processes", [0, 2])
+def test_all_workers_of_a_judge_have_one_order_for_equal_programs(processes: int) -> None:
+    with Judge(workers=2, processes=processes, cache_size=0, time_scale=1.0) as judge:
+        program = Program("print(input())")
+        verdicts = judge.judge([program] * 12, [_counting(NUM_TESTS)] * 12)
+    orders = {verdict.order for verdict in verdicts}
+    assert len(orders) == 1
+
+
 FEW = 7
 """Tests that are too few to share a process."""
 

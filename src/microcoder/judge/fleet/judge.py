@@ -309,7 +309,7 @@ class Judge(BaseJudge):
             EvaluatorFault: this is not Linux, or the sandbox does not start or lacks isolation.
         """
         require_linux()
-        self.options = options = JudgeOptions.read(dict(options or ()) | keys)
+        self.options = options = JudgeOptions.read(dict(options or ()) | keys).with_order_key()
         self.workers = options.workers or count_processors()
         processes = options.processes
         if processes is None:

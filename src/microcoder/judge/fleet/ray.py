@@ -165,10 +165,11 @@ class RayJudge(RemoteJudge[_Node]):
         """
         if not ray.is_initialized():
             raise ConfigError("Ray is not initialised; call ray.init() first")
-        cache_size = JudgeOptions.read(options).cache_size
+        read = JudgeOptions.read(options).with_order_key()
+        options["order_key"] = read.order_key
         self._processors_per_worker = max(0.0, processors_per_worker)
         self._options = options
-        super().__init__(_check_and_strip, cache_size)
+        super().__init__(_check_and_strip, read.cache_size)
         self._resting: dict[str, float] = {}
         """Node whose judge did not start -> time (`time.monotonic`) at which it is tried again."""
         self._start_failure = ""

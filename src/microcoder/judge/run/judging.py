@@ -9,7 +9,6 @@ from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.counts import Statistics
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.local import LocalExecutor
-from microcoder.judge.run.order import make_key
 from microcoder.judge.run.policy import Rules, judge_program
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.verdicts import PreparedProblem
@@ -25,10 +24,10 @@ class Session:
         """Open nothing yet; by default with the options of a judge."""
         self.sandboxes = sandboxes or Sandboxes()
         """The sandboxes of its thread."""
-        options = self.sandboxes.options
+        options = self.sandboxes.options.with_order_key()
         self.executor = LocalExecutor(self.sandboxes, builds or Builds(options))
         """Runs programs in them."""
-        self._rules = Rules(options.stop, options.batch_tests, options.order_key or make_key())
+        self._rules = Rules(options.stop, options.batch_tests, options.order_key)
         self.explained: tuple[tuple[int, str], ...] = ()
         """Decisions about the time of the latest program's tests, each with the test's number."""
 

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from microcoder.judge.core.config import Config, load_config
 from microcoder.judge.languages.packages import STANDARD
+from microcoder.judge.run.order import make_key
 from microcoder.judge.run.timing import CHECKER_SECONDS, MAX_SECONDS
 from microcoder.judge.sandbox.protocol import LAYERS
 
@@ -73,6 +74,13 @@ class JudgeOptions(SandboxOptions):
     of the package."""
     layers: tuple[str, ...] = tuple(LAYERS)
     """The layers of isolation; fewer only to test the others."""
+
+    def with_order_key(self) -> JudgeOptions:
+        """Return them with a new key of the order of tests, if they have none.
+
+        All workers of a judge need one key: equal programs must not have two orders.
+        """
+        return self if self.order_key else self.model_copy(update={"order_key": make_key()})
 
     @classmethod
     def read(cls, keys: Mapping[str, Any]) -> JudgeOptions:
