@@ -228,17 +228,33 @@ def _load_pandas() -> dict[type, Kind]:
 
 def _load_zones() -> dict[type, Kind]:
     zone = importlib.import_module("zoneinfo").ZoneInfo
-    return {zone: Kind("zoneinfo.zone", lambda value: [value.key], lambda parts: zone(*parts))}
+
+    def take_apart(value: Any) -> list[Any]:
+        return [value.key]
+
+    def make(parts: Sequence[Any]) -> Any:
+        return zone(*parts)
+
+    return {zone: Kind("zoneinfo.zone", take_apart, make)}
 
 
 def _load_paths() -> dict[type, Kind]:
-    path = importlib.import_module("pathlib").PurePath
-    make = type(path())
-    pure = Kind("pathlib.pure", lambda value: [str(value)], lambda parts: make(*parts))
-    real = importlib.import_module("pathlib").Path
+    pathlib = importlib.import_module("pathlib")
+    # Of this system, as a path of another cannot be made.
+    pure = type(pathlib.PurePath())
+
+    def take_apart(value: Any) -> list[Any]:
+        return [str(value)]
+
+    def make_pure(parts: Sequence[Any]) -> Any:
+        return pure(*parts)
+
+    def make_real(parts: Sequence[Any]) -> Any:
+        return pathlib.Path(*parts)
+
     return {
-        path: pure,
-        real: Kind("pathlib.path", lambda value: [str(value)], lambda parts: real(*parts)),
+        pathlib.PurePath: Kind("pathlib.pure", take_apart, make_pure),
+        pathlib.Path: Kind("pathlib.path", take_apart, make_real),
     }
 
 
