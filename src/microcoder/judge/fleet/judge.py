@@ -309,7 +309,9 @@ class Judge(BaseJudge):
             EvaluatorFault: this is not Linux, or the sandbox does not start or lacks isolation.
         """
         require_linux()
-        self.options = options = JudgeOptions.read(dict(options or ()) | keys).with_order_key()
+        self.options = JudgeOptions.read(dict(options or ()) | keys)
+        # The key is the workers' alone: what was asked for stays as it is.
+        options = self.options.with_order_key()
         self.workers = options.workers or count_processors()
         processes = options.processes
         if processes is None:
