@@ -22,7 +22,7 @@ COIN = (
 """Right half of the time; what follows is what it does otherwise."""
 
 # Each defines `value`, which is to come out otherwise in the first test of a process than in the
-# later ones. What is screened by itself, or set back, is in `stateful_programs`.
+# later ones. Programs that find what an earlier test left are in `stateful_programs`.
 _SIZE = "import sys\ndef value():\n    s = {text}\n    size = sys.getsizeof(s)\n    try: {use}\n"
 _SIZE += "    except Exception: pass\n"
 _SIZE += "    return size\n"

@@ -1,8 +1,8 @@
 """Programs that try to carry something from one test to the next:
 each prints `left` where it found something.
 
-Alone they all print `new` in every test. Those of `SCREENED` must never share a process; those of
-`RESET` may or may not, and find nothing even where they do.
+Alone they all print `new` in every test. In company those of `SCREENED` may find what an earlier
+test left, and are then judged alone; most of those of `RESET` find nothing even there.
 """
 
 SCREENED = {

@@ -13,7 +13,7 @@ from microcoder.judge.run.executions import Invocation
 from microcoder.judge.run.order import draw_order
 from tests.judge.conftest import make_problem
 from tests.judge.forging_programs import FORGERS, PERCENTS
-from tests.judge.guessing_programs import PLACES
+from tests.judge.guessing_programs import ADDRESSES, PLACES
 from tests.judge.safety_suites import KINDS
 from tests.judge.stateful_programs import FORGETTING, REACHING, REMEMBERING, RESET, SCREENED
 
@@ -112,7 +112,8 @@ def test_who_knows_the_first_test_of_a_process_is_right_by_chance_only() -> None
     problem = make_problem(*(("", output) for output in outputs))
     programs = {}
     with Judge(workers=1, cache_size=0, time_scale=1.0, stop="first_failure") as judge:
-        for name, place in PLACES.items():
+        by_address = {f"address {number}": place for number, place in enumerate(ADDRESSES)}
+        for name, place in {**PLACES, **by_address}.items():
             shown = judge.run(Invocation(Program(f"{place}print(value())"))).stdout.decode().strip()
             answer = f"'N' if str(value()) == {shown!r} else 'Y'"
             programs[name] = f"{place}print({answer})"

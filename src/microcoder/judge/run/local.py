@@ -296,16 +296,8 @@ class LocalProgram:
         if self._reads_by_name and STDIN_FILE not in taken:
             files[STDIN_FILE] = task.stdin
         is_free = taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
-        return self._loaded.task(
-            task.stdin,
-            arguments=task.arguments,
-            files=files,
-            fn_name=task.fn_name,
-            call=task.call,
-            dialect=task.dialect,
-            int_digits=task.int_digits,
-            has_named_streams=self._writes_by_name and is_free,
-        )
+        has_named_streams = self._writes_by_name and is_free
+        return self._loaded.task_of(task, files, has_named_streams=has_named_streams)
 
 
 def _kind_of(sandboxes: Sandboxes, source: Source, *, is_large: bool) -> SandboxKind:

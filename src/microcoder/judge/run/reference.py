@@ -153,16 +153,7 @@ class PlainProgram:
         # It may open its standard streams by name, and so is given files for them.
         if self._opens_streams:
             files.setdefault(STDIN_FILE, task.stdin)
-        test = self._loaded.task(
-            task.stdin,
-            arguments=task.arguments,
-            files=files,
-            fn_name=task.fn_name,
-            call=task.call,
-            dialect=task.dialect,
-            int_digits=task.int_digits,
-            has_named_streams=self._opens_streams,
-        )
+        test = self._loaded.task_of(task, files, has_named_streams=self._opens_streams)
         return self._sandbox.run(test, limits)
 
     def converse(

@@ -24,7 +24,7 @@ from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.machine import require_linux
 from microcoder.judge.languages.definition import STANDARD_PRELOAD, current_interpreter
 from microcoder.judge.run import isolation
-from microcoder.judge.run.executor import Run
+from microcoder.judge.run.executor import Run, Task
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.watchdog import Owner, Watchdog
@@ -148,6 +148,27 @@ class Loaded:
             stdin,
             {**(files or {}), **self._files},
             options,
+        )
+
+    def task_of(
+        self, task: Task, files: Mapping[str, bytes | None], *, has_named_streams: bool
+    ) -> TestTask:
+        """Return a task of an executor in the form that a sandbox takes.
+
+        Args:
+            task: what the program is run on.
+            files: those of the run, in place of the task's own.
+            has_named_streams: stdout and stderr are files that have names.
+        """
+        return self.task(
+            task.stdin,
+            arguments=task.arguments,
+            files=files,
+            fn_name=task.fn_name,
+            call=task.call,
+            dialect=task.dialect,
+            int_digits=task.int_digits,
+            has_named_streams=has_named_streams,
         )
 
     def rejection(self) -> str | None:

@@ -13,7 +13,13 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from microcoder.judge.sandbox.value_kinds import CannotCross, Kind, Malformed, load_library
+from microcoder.judge.sandbox.value_kinds import (
+    CannotCross,
+    Kind,
+    Malformed,
+    load_library,
+    take_text,
+)
 
 _PLAIN_TYPES = "biufcmMSU"
 """Letters of numpy's types of numbers, times and texts, which are sent as bytes."""
@@ -243,9 +249,6 @@ def _load_paths() -> dict[type, Kind]:
     # Of this system, as a path of another cannot be made.
     pure = type(pathlib.PurePath())
 
-    def take_apart(value: Any) -> list[Any]:
-        return [str(value)]
-
     def make_pure(parts: Sequence[Any]) -> Any:
         return pure(*parts)
 
@@ -253,8 +256,8 @@ def _load_paths() -> dict[type, Kind]:
         return pathlib.Path(*parts)
 
     return {
-        pathlib.PurePath: Kind("pathlib.pure", take_apart, make_pure),
-        pathlib.Path: Kind("pathlib.path", take_apart, make_real),
+        pathlib.PurePath: Kind("pathlib.pure", take_text, make_pure),
+        pathlib.Path: Kind("pathlib.path", take_text, make_real),
     }
 
 

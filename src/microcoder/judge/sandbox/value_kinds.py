@@ -396,6 +396,18 @@ _SET = Kind(
     is_unordered=True,
 )
 _FROZENSET = Kind("frozenset", frozenset.__iter__, frozenset, is_unordered=True)
+
+
+def _take_bounds(value: Any) -> list[Any]:
+    """Return start, stop and step of a range or a slice."""
+    return [value.start, value.stop, value.step]
+
+
+def take_text(value: Any) -> list[Any]:
+    """Return the text of an object that is made of it again."""
+    return [str(value)]
+
+
 _BYTEARRAY = Kind(
     "bytearray", _write_bytes, lambda parts: bytearray(), _fill_bytearray, is_mutable=True
 )
@@ -445,8 +457,8 @@ _BY_TYPE: dict[type, Kind] = {
     complex: Kind("complex", _take_complex, lambda parts: complex(*parts)),
     bytes: Kind("bytes", _write_bytes, _read_bytes),
     bytearray: _BYTEARRAY,
-    range: Kind("range", lambda value: [value.start, value.stop, value.step], lambda p: range(*p)),
-    slice: Kind("slice", lambda value: [value.start, value.stop, value.step], lambda p: slice(*p)),
+    range: Kind("range", _take_bounds, lambda parts: range(*parts)),
+    slice: Kind("slice", _take_bounds, lambda parts: slice(*parts)),
     type(...): Kind("ellipsis", lambda value: [], lambda parts: ...),
     type(NotImplemented): Kind("notimplemented", lambda value: [], lambda parts: NotImplemented),
     collections.deque: _DEQUE,
@@ -457,7 +469,7 @@ _BY_TYPE: dict[type, Kind] = {
     type({}.values()): _VALUES,
     type({}.items()): _ITEMS,
     array.array: _ARRAY,
-    decimal.Decimal: Kind("decimal", lambda v: [str(v)], lambda parts: decimal.Decimal(parts[0])),
+    decimal.Decimal: Kind("decimal", take_text, lambda parts: decimal.Decimal(parts[0])),
     fractions.Fraction: Kind(
         "fraction",
         lambda value: [value.numerator, value.denominator],
@@ -486,7 +498,7 @@ _BY_TYPE: dict[type, Kind] = {
     random.Random: Kind(
         "random", _take_random, lambda parts: random.Random(), _fill_random, is_mutable=True
     ),
-    uuid.UUID: Kind("uuid", lambda value: [str(value)], lambda parts: uuid.UUID(parts[0])),
+    uuid.UUID: Kind("uuid", take_text, lambda parts: uuid.UUID(parts[0])),
     re.Pattern: Kind("pattern", _take_pattern, lambda parts: re.compile(*parts)),
 }
 """Kind of each type of data."""
