@@ -84,12 +84,29 @@ def test_outcomes_are_those_of_any_program(judge_one: Judge, answer: str) -> Non
         ("x = 1", "it ended without a call of the program"),
         ("import threading\ncandidate(threading.Lock())", "the test passes a _thread.lock"),
         ("while True: pass", "it took more than 10 s of CPU time"),
+        ("import os\nos.kill(os.getpid(), 9)", "killed by SIGKILL"),
     ],
 )
 def test_a_broken_test_is_no_verdict(judge_one: Judge, test: str, why: str) -> None:
     verdict = judge_answer(judge_one, "def f(x): return x * 2", make_problem(test))
     assert verdict.outcome is Outcome.SANDBOX_FAULT
     assert why in verdict.detail
+
+
+@pytest.mark.parametrize(
+    ("end", "outcome"),
+    [
+        ("assert x == 8", Outcome.ACCEPTED),
+        ("assert x == 9", Outcome.WRONG_ANSWER),
+    ],
+)
+def test_time_that_a_test_takes_is_none_of_the_programs(
+    judge_one: Judge, end: str, outcome: Outcome
+) -> None:
+    # Longer than the program's wall limit and what is added for its test.
+    test = f"import time\nx = candidate(4)\ntime.sleep(6)\n{end}"
+    problem = make_problem(test).model_copy(update={"time_limit_seconds": 0.5})
+    assert judge_answer(judge_one, "def f(x): return x * 2", problem).outcome is outcome
 
 
 def test_a_test_that_breaks_by_what_was_returned_is_a_wrong_answer(judge_one: Judge) -> None:

@@ -509,7 +509,8 @@ class VerdictSource(LineSource):
         """Return a submission's tests, and its program and statement if the submission file is
         given."""
         row = line_at(self._path, self._begins[record["row"]])
-        shown: Row = {"program": None, "prompt": None, "tests": row.get("tests") or [], "facts": {}}
+        shown: Row = {"program": None, "prompt": None, "facts": {}}
+        shown["tests"] = row.get("tests") or []
         problem = self.find_tests(record["problem_id"]).problem
         if problem:
             shown["program"] = problem.code

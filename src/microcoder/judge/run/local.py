@@ -313,12 +313,21 @@ def _kind_of(sandboxes: Sandboxes, source: Source, *, is_large: bool) -> Sandbox
 def _is_killed_from_outside(run: Run, limits: Limits, memory_mib: int) -> bool:
     """Whether a test was killed by none of its limits.
 
-    It may have done so itself, or the machine did, as when memory ran out.
+    It may have done so itself, or the machine did, as when memory ran out. In a conversation this
+    holds for both sides.
     """
+    if run.test is not None and _is_killed(run.test):
+        return True
     if run.result.signal != signal.SIGKILL:
         return False
     failure = find_failure(run, limits, memory_mib)
     return failure is not None and failure[0] is Outcome.RUNTIME_ERROR
+
+
+def _is_killed(test: Run) -> bool:
+    """Whether the process of a test that is a program was killed, and by no limit of its own."""
+    is_within_limits = test.result.expired == Expiry.FINISHED
+    return test.result.signal == signal.SIGKILL and is_within_limits
 
 
 def _end_of(run: Run) -> tuple[object, ...]:

@@ -32,6 +32,8 @@ from microcoder.judge.sandbox.protocol import Ending, Expiry
 
 _BY_LIMIT = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT, Outcome.PROCESS_LIMIT)
 """Outcomes of a test that ends beyond a limit."""
+_OWN_ENDS = (Ending.PASSED, Ending.FAILED, Ending.RAISED, Ending.BROKEN)
+"""Ends that a test comes to by itself."""
 _METHOD = "assertions"
 """`TestResult.method` of a test that is a program."""
 
@@ -67,15 +69,21 @@ def judge_conversation(
     """
     assert run.test is not None
     report = read_report(run.test)
-    # Meanwhile the program only waited.
-    if report is None and run.test.result.expired == Expiry.CPU:
-        seconds = prepared.checker_limits.cpu_seconds
-        return _refuse_test(f"it took more than {seconds:g} s of CPU time")
+    if report is None and _only_waited(run):
+        if run.test.result.expired == Expiry.CPU:
+            seconds = prepared.checker_limits.cpu_seconds
+            return _refuse_test(f"it took more than {seconds:g} s of CPU time")
+        return _refuse_test(test_rejection or _explain_end(prepared, run.test))
     failure = prepared.find_failure(run)
-    if failure is not None:
+    if failure is not None and not _was_not_needed(run, report):
         return verdicts.result_of(run, *failure)
     if report is None:
-        return _refuse_test(test_rejection or _last_words(run.test))
+        return _refuse_test(test_rejection or _explain_end(prepared, run.test))
+    return _judge_report(prepared, run, report)
+
+
+def _judge_report(prepared: PreparedProblem, run: Run, report: Report) -> TestResult:
+    """Return the result of a test by its report; the program broke no limit."""
     match report.ending:
         case Ending.PASSED if report.num_calls:
             return verdicts.result_of(run, Outcome.ACCEPTED, "", _METHOD)
@@ -96,7 +104,23 @@ def judge_conversation(
         case Ending.MALFORMED:
             detail = f"the program wrote something that is no reply to a call: {report.detail}"
             return verdicts.result_of(run, Outcome.RUNTIME_ERROR, detail)
-    return _over_limit(prepared, run, run.test)
+    return _over_limit(prepared, run)
+
+
+def _only_waited(run: Run) -> bool:
+    """Whether nothing but time passed in a program's process until it was ended.
+
+    A test that waits for the program then sees its end, and reports that. One that does not took
+    the time itself.
+    """
+    return run.result.expired in (Expiry.WALL, Expiry.CONVERSATION)
+
+
+def _was_not_needed(run: Run, report: Report | None) -> bool:
+    """Whether a test came to its end by itself after its program was ended for waiting."""
+    if report is None or report.ending not in _OWN_ENDS:
+        return False
+    return _only_waited(run)
 
 
 def _raised(prepared: PreparedProblem, run: Run, detail: str) -> TestResult:
@@ -107,9 +131,10 @@ def _raised(prepared: PreparedProblem, run: Run, detail: str) -> TestResult:
     return verdicts.result_of(run, outcome, words)
 
 
-def _over_limit(prepared: PreparedProblem, run: Run, test_run: Run) -> TestResult:
+def _over_limit(prepared: PreparedProblem, run: Run) -> TestResult:
     """Return the result of a program whose test was ended while it used what it had returned."""
-    failure = verdicts.find_failure(test_run, prepared.checker_limits, CHECKER_MIB)
+    assert run.test is not None
+    failure = verdicts.find_failure(run.test, prepared.checker_limits, CHECKER_MIB)
     outcome, words = failure or (Outcome.RUNTIME_ERROR, "it ended")
     if outcome not in _BY_LIMIT:
         outcome = Outcome.WRONG_ANSWER
@@ -120,6 +145,10 @@ def _refuse_test(words: str) -> TestResult:
     return verdicts.without_run(Outcome.SANDBOX_FAULT, f"{CHECKER_FAULT}failed: the test: {words}")
 
 
-def _last_words(run: Run) -> str:
-    lines = run.stderr.strip().splitlines()
-    return lines[-1] if lines else f"exit code {run.result.exit_code}"
+def _explain_end(prepared: PreparedProblem, test_run: Run) -> str:
+    """Return why a test ended that has reported nothing."""
+    lines = test_run.stderr.strip().splitlines()
+    if lines:
+        return lines[-1]
+    failure = verdicts.find_failure(test_run, prepared.checker_limits, CHECKER_MIB)
+    return failure[1] if failure else f"exit code {test_run.result.exit_code}"

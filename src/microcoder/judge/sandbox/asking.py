@@ -170,7 +170,9 @@ class _Test:
         first, last, _, _ = positions[found.tb_lasti // 2]
         if first is None or last is None:
             first = last = found.tb_lineno
-        text = " ".join(" ".join(self._source.splitlines()[first - 1 : last]).split())
+        lines = self._source.splitlines()[first - 1 : last]
+        words = " ".join(lines).split()
+        text = " ".join(words)
         return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}..."
 
     def _show_latest(self) -> str:

@@ -124,13 +124,18 @@ def raises(expected: Any, *arguments: Any, match: str | None = None, **named: An
 
 def parametrize(names: str | Sequence[str], values: Sequence[Any], **_: Any) -> Callable[..., Any]:
     """Have a test called with each of several arguments."""
-    parts = [part.strip() for part in names.split(",")] if isinstance(names, str) else list(names)
+    parts = list(names)
+    if isinstance(names, str):
+        parts = [part.strip() for part in names.split(",")]
 
     def mark(function: Any) -> Any:
         cases = []
         for value in values:
             held = value.values if isinstance(value, _Case) else value
-            cases.append(dict(zip(parts, held if len(parts) > 1 else _one(value), strict=True)))
+            if len(parts) == 1:
+                held = _one(value)
+            case = zip(parts, held, strict=True)
+            cases.append(dict(case))
         function.cases = _combine(getattr(function, "cases", [{}]), cases)
         return function
 

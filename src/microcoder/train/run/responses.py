@@ -87,7 +87,8 @@ def sample_responses(
     Long prompts come first: if memory is too small, that shows at once. `model` is in evaluation
     mode.
     """
-    by_length = sorted(range(len(prompts)), key=lambda index: (-len(prompts[index]), index))
+    # Of equal length the first one first: a sort keeps their order.
+    by_length = sorted(range(len(prompts)), key=lambda index: -len(prompts[index]))
     waiting = deque(by_length)
     unended: list[_Response] = []
     while waiting or unended:
