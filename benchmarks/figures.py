@@ -76,6 +76,14 @@ class Figure:
 
 
 FIGURES = {row["name"]: Figure(**row) for row in TABLE["figures"]}
+PEERS = {
+    "microcoder": "**MicroCoder**",
+    "livecodebench": "LiveCodeBench's checker",
+    "verl-prime-code": "verl's prime_code",
+    "nemo-gym": "NeMo-Gym",
+    "open-r1": "Open R1",
+}
+"""Judges of the first page: name in the report -> name there."""
 FIRST_PAGE = [Figure(**row) for row in TABLE["first_page"]]
 
 
@@ -156,15 +164,50 @@ def render_results() -> str:
 
 
 def render_first_page() -> str:
-    """Return README.md with its table as it is to be."""
+    """Return README.md with its tables as they are to be."""
     store = json.loads(STORE.read_text(encoding="utf-8"))
-    rows = "\n".join([*HEADING, *(render_row(row, store) for row in FIRST_PAGE)])
+    figures = "\n".join([*HEADING, *(render_row(row, store) for row in FIRST_PAGE)])
     page = (ROOT / "README.md").read_text(encoding="utf-8")
+    page = put_between("figures", figures, page)
+    return put_between("judges", render_judges(), page)
+
+
+def put_between(mark: str, text: str, page: str) -> str:
+    """Return a page with a text between the two comments of a name."""
     return re.sub(
-        r"(?s)(<!-- figures:[^\n]*\n).*?(?=\n<!-- end of figures)",
-        lambda found: found[1] + rows,
+        rf"(?s)(<!-- {mark}:[^\n]*\n).*?(<!-- end of {mark} -->)",
+        lambda found: f"{found[1]}{text}\n{found[2]}",
         page,
     )
+
+
+def render_judges() -> str:
+    """Return the first page's table of judges, read out of the report on them."""
+    report = (ROOT / "docs" / "judges-results.md").read_text(encoding="utf-8")
+    missed = read_table(report, "Side by side")
+    speed = read_table(report, "Speed")
+    lines = [
+        "| judge | forged passes accepted | right programs refused | wrong outputs accepted "
+        "| tests judged a CPU second |",
+        "| --- | --- | --- | --- | --- |",
+    ]
+    for judge, name in PEERS.items():
+        # Without the intervals, which the report has.
+        counts = [cell.partition(" (")[0].replace(" / ", " of ") for cell in missed[judge][:3]]
+        lines.append(f"| {' | '.join([name, *counts, speed[judge][0]])} |")
+    return "\n".join(lines)
+
+
+def read_table(page: str, heading: str) -> dict[str, list[str]]:
+    """Return the table below a heading: the first cell of a row -> its other cells."""
+    _, _, below = page.partition(f"\n## {heading}\n")
+    section = below.partition("\n## ")[0]
+    table = {}
+    for line in section.splitlines():
+        if line.startswith("| "):
+            first, *others = line.strip("| ").split(" | ")
+            table[first] = others
+    return table
 
 
 PAGES = {"docs/results.md": render_results, "README.md": render_first_page}

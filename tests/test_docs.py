@@ -24,7 +24,16 @@ from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language
 from microcoder.lab.studies.design import Study
 from microcoder.train.recipe.recipe import TrainConfig
-from tests.doc_pages import DOCS, PAGES, ROOT, anchors_of, blocks_of, links_of, run_here
+from tests.doc_pages import (
+    DOCS,
+    PAGES,
+    ROOT,
+    anchors_of,
+    blocks_of,
+    links_of,
+    run_here,
+    type_in,
+)
 
 SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,
@@ -70,6 +79,12 @@ def test_a_number_that_counts_what_the_code_holds_is_read_from_it() -> None:
     assert generated["fill_counts"]("7<!-- count: formats --> formats").partition("<")[0] != "7"
     with pytest.raises(KeyError):
         generated["fill_counts"]("7<!-- count: nothing known -->")
+
+
+def test_the_first_pages_program_prints_what_the_page_shows(tmp_path: Path) -> None:
+    program, printed = blocks_of(text_of(ROOT / "README.md"))
+    (tmp_path / "first.py").write_text(program.text, encoding="utf-8")
+    assert type_in("python first.py", tmp_path) == printed.text
 
 
 def test_effects_in_prose_are_read_from_the_pages_of_their_studies() -> None:

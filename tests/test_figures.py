@@ -56,6 +56,7 @@ def test_a_command_moves_its_figure_or_leaves_it_as_it_was(tmp_path: Path) -> No
     for folder in (store.parent, tmp_path / "docs"):
         folder.mkdir()
     script = shutil.copy(ROOT / "benchmarks" / "figures.py", store.parent)
+    shutil.copy(ROOT / "docs" / "judges-results.md", tmp_path / "docs")
     store.with_suffix(".toml").write_text(TABLE.replace("RUN", RUN))
     readme.write_text("Before\n<!-- figures: -->\nold\n<!-- end of figures -->\nafter\n")
     has_avx512 = "avx512f" in Path("/proc/cpuinfo").read_text()
