@@ -73,6 +73,11 @@ def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimat
     return _bootstrap(changes, lowest=-1.0)
 
 
+def estimate_mean(values: Sequence[float], *, lowest: float = 0.0) -> Estimate | None:
+    """Return the mean of one value a problem, each from `lowest` to 1; None without any."""
+    return _bootstrap(tuple(values), lowest=lowest)
+
+
 def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
     """Return the 95 % score interval of a share, valid also at 0 and 1 (Wilson 1927).
 
