@@ -38,7 +38,7 @@ from microcoder.judge.core.types import (
     UncountedRun,
     Verdict,
 )
-from microcoder.judge.languages import find_language, language_of
+from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.executor import (
@@ -70,16 +70,17 @@ _QUICK_SECONDS = 0.02
 """CPU time of a first test up to which a process of its own costs as much as what it runs."""
 _LEAST_SHARED = 8
 """Tests that share a process at least: fewer cost what they cost alone."""
-_SMALL_BYTES = 1 << 11
-"""Input and expected output of a test that is taken for as quick as the first, in bytes."""
 RIGHT_ALONE = "right in a process of its own, and not behind other tests in one"
 """How the detail begins of a test that was right alone and wrong in company."""
-_MOST_TIMES_LARGER = 4
-"""A test of more bytes is taken for as quick if they are at most so many times the first test's."""
 
 
 class Abandoned(Exception):
     """No caller waits for this verdict any more."""
+
+
+def is_always_wanted() -> bool:
+    """Whether anybody waits, where nobody can leave."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +167,7 @@ def judge_program(
     prepared: PreparedProblem,
     executor: Executor,
     rules: Rules,
-    is_wanted: Callable[[], bool] = lambda: True,
+    is_wanted: Callable[[], bool] = is_always_wanted,
 ) -> Judgement:
     """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
 
@@ -211,7 +212,7 @@ def _prepare(
     if isinstance(checking, TestResult):
         return checking
     source = Source(
-        language_of(problem),
+        prepared.language,
         code,
         problem.memory_limit_mib,
         is_function=problem.fn_name is not None,
@@ -264,17 +265,19 @@ class _Judging:
         attempt = _Attempt()
         problem = self.trial.problem
         tests = range(1, len(problem.tests) + 1)
+        shareable = self._list_shareable()
         # Where the programs before were right and quick, this one is likely to be.
-        if not problem.begins_in_company:
+        if not (shareable and problem.begins_in_company):
             self._judge_alone(attempt, tests[:1])
         company = _Company()
-        shared = self._choose_shared(attempt)
-        if shared:
-            company = self._judge_together(shared)
+        if shareable and _is_quick(attempt):
+            order = draw_order(self.rules.order_key, self.trial.code, shareable)
+            company = self._judge_together(order)
         # What has a run of its own has its own times.
         attempt.results = {**company.accepted, **attempt.results}
         self._judge_alone(attempt, tests)
-        problem.note_company(was_accepted=bool(company.accepted) and attempt.is_accepted)
+        if shareable:
+            problem.note_company(was_accepted=bool(company.accepted) and attempt.is_accepted)
         # What was lost in company and passes alone may have had a second try there.
         may_be_luck = company.is_lost and attempt.is_accepted
         if attempt.is_doubtful or may_be_luck:
@@ -367,23 +370,18 @@ class _Judging:
         detail = add_packages(result.detail, self.trial.executor.packages)
         return replace(result, detail=verdicts.shorten(detail))
 
-    def _choose_shared(self, attempt: _Attempt) -> tuple[int, ...]:
-        """Return the tests that are to share a process, in their secret order; none if it does not
-        pay."""
+    def _list_shareable(self) -> tuple[int, ...]:
+        """Return the tests that may share a process; none if it would not pay."""
         problem = self.trial.problem.problem
-        if not self.rules.shares or attempt.is_doubtful or not attempt.is_accepted:
+        if not self.rules.shares:
             return ()
         # A checker program takes a process a test whatever the program does.
         if self.trial.checking is not None or problem.dialect != PLAIN:
             return ()
         if problem.assertions is not None:
             return ()
-        if any(result.cpu_seconds > _QUICK_SECONDS for result in attempt.results.values()):
-            return ()
-        quick = _list_quick(self.trial.problem.tests)
-        if len(quick) < _LEAST_SHARED:
-            return ()
-        return draw_order(self.rules.order_key, self.trial.code, quick)
+        small = self.trial.problem.small_tests
+        return small if len(small) >= _LEAST_SHARED else ()
 
     def _judge_together(self, order: Sequence[int]) -> _Company:
         """Judge tests that share processes, up to the first that is not accepted."""
@@ -468,10 +466,11 @@ class _Judging:
         return results
 
 
-def _list_quick(tests: Sequence[PreparedTest]) -> list[int]:
-    """Return the numbers of the tests that are no larger than a quick first one suggests."""
-    most_bytes = max(_SMALL_BYTES, _MOST_TIMES_LARGER * tests[0].num_bytes)
-    return [number for number, test in enumerate(tests, 1) if test.num_bytes <= most_bytes]
+def _is_quick(attempt: _Attempt) -> bool:
+    """Whether the tests so far were right and quick, and in no second try."""
+    if attempt.is_doubtful or not attempt.is_accepted:
+        return False
+    return all(result.cpu_seconds <= _QUICK_SECONDS for result in attempt.results.values())
 
 
 def _with_usage(results: dict[int, TestResult], usage: Usage) -> dict[int, TestResult]:
