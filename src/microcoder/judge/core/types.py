@@ -418,7 +418,10 @@ class Repeat(StrEnum):
     """Why a test was run once more, and one of its runs did not count."""
 
     SHARED_WRONG = "shared_wrong"
-    """The test was not accepted in a process that it shared with other tests."""
+    """The test was not accepted in a process that it shared with other tests.
+
+    If its answer was wrong there, that stands.
+    """
     SHARED_LOST = "shared_lost"
     """The process that the test shared with others died or was ended during it."""
     SHARED_OVER = "shared_over"

@@ -9,7 +9,7 @@ from microcoder.judge.run.builds import Builds
 from microcoder.judge.run.counts import Statistics
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.local import LocalExecutor
-from microcoder.judge.run.policy import Rules, judge_program
+from microcoder.judge.run.policy import Rules, is_always_wanted, judge_program
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.verdicts import PreparedProblem
 
@@ -39,7 +39,7 @@ class Session:
         self,
         program: Program,
         prepared: PreparedProblem,
-        is_wanted: Callable[[], bool] = lambda: True,
+        is_wanted: Callable[[], bool] = is_always_wanted,
     ) -> Verdict:
         """Judge one program (see `judge_program`)."""
         judged = judge_program(program, prepared, self.executor, self._rules, is_wanted)

@@ -70,15 +70,22 @@ class LocalExecutor:
         language = source.language
         if not language.is_built:
             self._check_imports(source)
+            kind = SandboxKind(self._find_preload(source))
             loaded: Loaded = LoadedProgram(source.code)
         else:
             # Kept, so that its tests and equal programs are built once.
             build = self.builds.get(language, source.code, lambda: self._build(source))
             if not build.is_built:
                 return build.message
+            kind = SandboxKind(runs=language.name if language.runtime else "")
             loaded = load_built(language, build.binary, source.memory_mib)
         opened.enter_context(contextlib.closing(loaded))
-        return LocalProgram(self._sandboxes, loaded, source)
+        return LocalProgram(self._sandboxes, loaded, source, kind)
+
+    def _find_preload(self, source: Source) -> tuple[str, ...]:
+        """Return the modules that are loaded before an interpreted program starts."""
+        packages = self._sandboxes.packages
+        return packages.profile.preload_for(source.code) if packages.folder else ()
 
     def _check_imports(self, source: Source) -> None:
         """Raise EvaluatorFault if an interpreter, or a promised package, is not installed."""
@@ -116,16 +123,17 @@ class _Told:
 class LocalProgram:
     """A program that is loaded, and the sandboxes that run it (see `executor.Executable`)."""
 
-    def __init__(self, sandboxes: Sandboxes, loaded: Loaded, source: Source) -> None:
-        """Choose the kind of sandbox for a program; nothing is started yet."""
+    def __init__(
+        self, sandboxes: Sandboxes, loaded: Loaded, source: Source, kind: SandboxKind
+    ) -> None:
+        """Take a program and the kind of its sandbox; nothing is started yet."""
         self._sandboxes = sandboxes
         self._loaded = loaded
         self._memory_mib = source.memory_mib + source.language.startup_memory_mib
         self._reads_by_name = bool(NAMES_INPUT.search(source.code))
         self._writes_by_name = bool(NAMES_OUTPUT.search(source.code))
         has_files = source.has_files or self._reads_by_name or self._writes_by_name
-        kind = _kind_of(sandboxes, source, is_large=has_files)
-        self._kind = replace(kind, is_partner=source.is_partner)
+        self._kind = replace(kind, is_large=has_files, is_partner=source.is_partner)
         self._has_rerun = False
         """Whether a test was run again since neighbours slowed it: once for each program, as an
         endless one must not cost many limits."""
@@ -165,8 +173,11 @@ class LocalProgram:
 
     def run(self, task: Task, limits: Limits, *, is_final: bool = False) -> Observation:
         """Run a test; of its CPU time is told what it takes on an idle machine."""
-        test = self._test_of(task)
-        return self._observe(lambda sandbox, raised: sandbox.run(test, raised), limits, is_final)
+
+        def run_alone(sandbox: Sandbox, raised: Limits) -> Run:
+            return sandbox.run(self._test_of(task), raised)
+
+        return self._observe(run_alone, limits, is_final)
 
     def converse(
         self,
@@ -298,16 +309,6 @@ class LocalProgram:
         is_free = taken.isdisjoint((STDOUT_FILE, STDERR_FILE))
         has_named_streams = self._writes_by_name and is_free
         return self._loaded.task_of(task, files, has_named_streams=has_named_streams)
-
-
-def _kind_of(sandboxes: Sandboxes, source: Source, *, is_large: bool) -> SandboxKind:
-    """Return the kind of sandbox for a program; a large one has room for files."""
-    language = source.language
-    if language.is_built:
-        return SandboxKind(is_large=is_large, runs=language.name if language.runtime else "")
-    packages = sandboxes.packages
-    preload = packages.profile.preload_for(source.code) if packages.folder else ()
-    return SandboxKind(preload, is_large)
 
 
 def _is_killed_from_outside(run: Run, limits: Limits, memory_mib: int) -> bool:

@@ -11,9 +11,10 @@ about the program. Three rules make that fast without another verdict:
 1. **The first test runs in a process of its own**, where most wrong programs end. If it is accepted
    and was quick, all quick tests run in a process that they share, in an order that is secret
    (`order.py`). If the programs before were right and quick, this one begins there.
-2. **Company can only accept, and only all of its tests at once.** If one of them is not right, or
-   the process ended, the program is judged as if nothing had been shared: a process a test, in
-   order.
+2. **Company accepts all of its tests at once, or nothing.** If one of them is not right, or the
+   process ended, the program is judged as if nothing had been shared: a process a test, in order.
+   A wrong answer stands, however: a program that could answer otherwise alone would have two
+   guesses, one for each.
 3. **There is no second try.** A run that does not count has an excuse (`Excuse`). Where the run in
    its place may be a second chance, and is accepted, the program is judged alone until it has two
    runs of each test without excuses, and of each test the worse one counts. A program whose runs
@@ -23,7 +24,7 @@ about the program. Three rules make that fast without another verdict:
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from microcoder.judge.core.errors import EvaluatorFault
@@ -37,7 +38,7 @@ from microcoder.judge.core.types import (
     UncountedRun,
     Verdict,
 )
-from microcoder.judge.languages import find_language, language_of
+from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CheckerProgram
 from microcoder.judge.run.executor import (
@@ -69,14 +70,17 @@ _QUICK_SECONDS = 0.02
 """CPU time of a first test up to which a process of its own costs as much as what it runs."""
 _LEAST_SHARED = 8
 """Tests that share a process at least: fewer cost what they cost alone."""
-_SMALL_BYTES = 1 << 11
-"""Input and expected output of a test that is taken for as quick as the first, in bytes."""
-_MOST_TIMES_LARGER = 4
-"""A test of more bytes is taken for as quick if they are at most so many times the first test's."""
+RIGHT_ALONE = "right in a process of its own, and not behind other tests in one"
+"""How the detail begins of a test that was right alone and wrong in company."""
 
 
 class Abandoned(Exception):
     """No caller waits for this verdict any more."""
+
+
+def is_always_wanted() -> bool:
+    """Whether anybody waits, where nobody can leave."""
+    return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +135,18 @@ class _Ledger:
         self.uncounted.append(UncountedRun(test, reason))
 
 
+@dataclass(frozen=True, slots=True)
+class _Company:
+    """What came of tests that share processes."""
+
+    accepted: dict[int, TestResult] = field(default_factory=dict)
+    """Number of a test -> its result: of all of them, or of none."""
+    refused: dict[int, TestResult] = field(default_factory=dict)
+    """The same of the test whose answer was wrong, if one was."""
+    is_lost: bool = False
+    """Whether they could not be judged together, though none was seen to be wrong."""
+
+
 @dataclass(slots=True)
 class _Attempt:
     """The results of one time through a program's tests."""
@@ -151,7 +167,7 @@ def judge_program(
     prepared: PreparedProblem,
     executor: Executor,
     rules: Rules,
-    is_wanted: Callable[[], bool] = lambda: True,
+    is_wanted: Callable[[], bool] = is_always_wanted,
 ) -> Judgement:
     """Judge one program; a broken sandbox is a `SANDBOX_FAULT`, not an exception.
 
@@ -196,7 +212,7 @@ def _prepare(
     if isinstance(checking, TestResult):
         return checking
     source = Source(
-        language_of(problem),
+        prepared.language,
         code,
         problem.memory_limit_mib,
         is_function=problem.fn_name is not None,
@@ -249,23 +265,26 @@ class _Judging:
         attempt = _Attempt()
         problem = self.trial.problem
         tests = range(1, len(problem.tests) + 1)
+        shareable = self._list_shareable()
         # Where the programs before were right and quick, this one is likely to be.
-        if not problem.begins_in_company:
+        if not (shareable and problem.begins_in_company):
             self._judge_alone(attempt, tests[:1])
-        together: dict[int, TestResult] | None = {}
-        shared = self._choose_shared(attempt)
-        if shared:
-            together = self._judge_together(shared)
-        failed_in_company = together is None
+        company = _Company()
+        if shareable and _is_quick(attempt):
+            order = draw_order(self.rules.order_key, self.trial.code, shareable)
+            company = self._judge_together(order)
         # What has a run of its own has its own times.
-        attempt.results = {**(together or {}), **attempt.results}
+        attempt.results = {**company.accepted, **attempt.results}
         self._judge_alone(attempt, tests)
-        problem.note_company(was_accepted=bool(together) and attempt.is_accepted)
-        # What failed in company and passes alone may have had a second try there.
-        may_be_luck = failed_in_company and attempt.is_accepted
+        if shareable:
+            problem.note_company(was_accepted=bool(company.accepted) and attempt.is_accepted)
+        # What was lost in company and passes alone may have had a second try there.
+        may_be_luck = company.is_lost and attempt.is_accepted
         if attempt.is_doubtful or may_be_luck:
-            return self._judge_anew(attempt)
-        return self._in_order(attempt)
+            results = self._judge_anew(attempt)
+        else:
+            results = self._in_order(attempt)
+        return self._refuse(results, company.refused)
 
     def _judge_alone(
         self, attempt: _Attempt, tests: Iterable[int], *, is_final: bool = False
@@ -351,33 +370,28 @@ class _Judging:
         detail = add_packages(result.detail, self.trial.executor.packages)
         return replace(result, detail=verdicts.shorten(detail))
 
-    def _choose_shared(self, attempt: _Attempt) -> tuple[int, ...]:
-        """Return the tests that are to share a process, in their secret order; none if it does not
-        pay."""
+    def _list_shareable(self) -> tuple[int, ...]:
+        """Return the tests that may share a process; none if it would not pay."""
         problem = self.trial.problem.problem
-        if not self.rules.shares or attempt.is_doubtful or not attempt.is_accepted:
+        if not self.rules.shares:
             return ()
         # A checker program takes a process a test whatever the program does.
         if self.trial.checking is not None or problem.dialect != PLAIN:
             return ()
         if problem.assertions is not None:
             return ()
-        if any(result.cpu_seconds > _QUICK_SECONDS for result in attempt.results.values()):
-            return ()
-        quick = _list_quick(self.trial.problem.tests)
-        if len(quick) < _LEAST_SHARED:
-            return ()
-        return draw_order(self.rules.order_key, self.trial.code, quick)
+        small = self.trial.problem.small_tests
+        return small if len(small) >= _LEAST_SHARED else ()
 
-    def _judge_together(self, order: Sequence[int]) -> dict[int, TestResult] | None:
-        """Return the results of tests that share processes; None if not every one is accepted."""
+    def _judge_together(self, order: Sequence[int]) -> _Company:
+        """Judge tests that share processes, up to the first that is not accepted."""
         problem = self.trial.problem
         tests = [problem.tests[number - 1] for number in order]
         runs = self.trial.program.share(
             self.trial.task, [test.stdin for test in tests], share_limits(problem.limits)
         )
         if runs is None:
-            return {}
+            return _Company()
         self.ledger.order = tuple(order)
         results: dict[int, TestResult] = {}
         # The runs first: to ask for one more is what ends the last process.
@@ -385,17 +399,33 @@ class _Judging:
             for observed, number in zip(observations, order, strict=False):
                 if observed.run is None:
                     self.ledger.uncount(number, observed.excuses[-1].reason)
-                    return None
+                    return _Company(is_lost=True)
                 result = problem.judge_shared(observed.run, problem.tests[number - 1])
                 if result.verdict is not Outcome.ACCEPTED:
                     self.ledger.uncount(number, Repeat.SHARED_WRONG)
-                    return None
+                    # What breaks is no guess: it may be something that an earlier test left.
+                    if result.verdict is not Outcome.WRONG_ANSWER:
+                        return _Company(is_lost=True)
+                    return _Company(refused={number: result})
                 results[number] = result
         # Which of them held so much is not known.
         if problem.is_over_memory(runs.usage.memory_mib):
             self.ledger.uncount(order[-1], Repeat.SHARED_OVER)
-            return None
-        return _with_usage(results, runs.usage)
+            return _Company(is_lost=True)
+        return _Company(_with_usage(results, runs.usage))
+
+    def _refuse(
+        self, results: list[TestResult], refused: Mapping[int, TestResult]
+    ) -> list[TestResult]:
+        """Return the results alone, but for a test that is right alone and was wrong in company."""
+        for number, result in refused.items():
+            if number > len(results) or results[number - 1].verdict is not Outcome.ACCEPTED:
+                continue
+            detail = verdicts.shorten(f"{RIGHT_ALONE}: {result.detail}")
+            results[number - 1] = replace(result, detail=detail)
+            if _stops_after(result, self.rules.stop):
+                return results[:number]
+        return results
 
     def _judge_anew(self, attempt: _Attempt) -> list[TestResult]:
         """Return the results of a program whose verdict may be luck: of two runs the worse ones.
@@ -436,10 +466,11 @@ class _Judging:
         return results
 
 
-def _list_quick(tests: Sequence[PreparedTest]) -> list[int]:
-    """Return the numbers of the tests that are no larger than a quick first one suggests."""
-    most_bytes = max(_SMALL_BYTES, _MOST_TIMES_LARGER * tests[0].num_bytes)
-    return [number for number, test in enumerate(tests, 1) if test.num_bytes <= most_bytes]
+def _is_quick(attempt: _Attempt) -> bool:
+    """Whether the tests so far were right and quick, and in no second try."""
+    if attempt.is_doubtful or not attempt.is_accepted:
+        return False
+    return all(result.cpu_seconds <= _QUICK_SECONDS for result in attempt.results.values())
 
 
 def _with_usage(results: dict[int, TestResult], usage: Usage) -> dict[int, TestResult]:

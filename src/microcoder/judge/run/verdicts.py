@@ -85,6 +85,10 @@ _EXACT_IN_JSON = 1 << 53
 """From here on the sandbox writes whole numbers in another way than JSON does."""
 _LIKELY = 0.6
 """Share of the latest programs accepted in company beyond which the next one begins there."""
+_SMALL_BYTES = 1 << 11
+"""Input and expected output of a test that is taken for as quick as the first, in bytes."""
+_MOST_TIMES_LARGER = 4
+"""A test of more bytes is taken for as quick if they are at most so many times the first test's."""
 _EXACT_TEXT = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "exact", "")
 """Result of a test whose output is the expected text, byte for byte."""
 _EXACT_VALUE = TestResult(Outcome.ACCEPTED, 0.0, 0.0, 0.0, "value", "")
@@ -140,10 +144,13 @@ class PreparedProblem:
             expected = read_tests(problem, call)
         pairs = zip(problem.tests, expected, strict=True)
         self.tests = [self._prepare(test, value) for test, value in pairs]
+        self.small_tests = _list_small(self.tests)
+        """Numbers of the tests that are no larger than a quick first one suggests."""
         longest = max(test.expected_bytes for test in self.tests)
         # A program may write twice what is expected, so that its output can still be called wrong.
         output_mib = max(OUTPUT_MIB, 2 * (longest >> 20))
-        language = language_of(problem)
+        self.language = language = language_of(problem)
+        """Of its programs."""
         self._out_of_memory = language.out_of_memory
         cpu_seconds = (problem.time_limit_seconds + language.startup_seconds) * time_scale
         self._memory_limit_mib = problem.memory_limit_mib + language.startup_memory_mib
@@ -224,6 +231,9 @@ class PreparedProblem:
         value = self.value_of(run, test)
         if isinstance(value, TestResult):
             return value
+        if _is_exact(run, test):
+            method = _EXACT_TEXT.method if run.wire is None else _EXACT_VALUE.method
+            return result_of(run, Outcome.ACCEPTED, "", method)
         checker = self.problem.checker
         if self.problem.fn_name is None:
             output = run.stdout.decode("utf-8", "surrogateescape")
@@ -232,9 +242,8 @@ class PreparedProblem:
 
     def judge_shared(self, run: Run, test: PreparedTest) -> TestResult:
         """Return the result of a test in a shared process; its own times are not known."""
-        output = run.stdout if run.wire is None else run.wire
         # Most are right to the byte: then nothing needs to be decoded.
-        if not run.result.exit_code and output.removesuffix(b"\n") == test.exact:
+        if not run.result.exit_code and _is_exact(run, test):
             return _EXACT_TEXT if run.wire is None else _EXACT_VALUE
         return self.judge(run, test)
 
@@ -270,6 +279,18 @@ class PreparedProblem:
             return decode_value(run.wire)
         except MalformedWire as error:
             return result_of(run, Outcome.RUNTIME_ERROR, str(error))
+
+
+def _is_exact(run: Run, test: PreparedTest) -> bool:
+    """Whether a run's output is the expected one, byte for byte."""
+    output = run.stdout if run.wire is None else run.wire
+    return output.removesuffix(b"\n") == test.exact
+
+
+def _list_small(tests: Sequence[PreparedTest]) -> tuple[int, ...]:
+    """Return the numbers of the tests that are small, or not much larger than the first."""
+    most_bytes = max(_SMALL_BYTES, _MOST_TIMES_LARGER * tests[0].num_bytes)
+    return tuple(number for number, test in enumerate(tests, 1) if test.num_bytes <= most_bytes)
 
 
 def _is_plain(value: object) -> bool:

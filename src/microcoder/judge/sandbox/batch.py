@@ -1,10 +1,10 @@
 """Several tests of one program in one process, each with a state as fresh as a right program needs.
 
-The judge takes nothing from such a process but that every test was right in it. Any other program
-is judged again with a process a test (`judge/run/policy.py`). So what a program leaves behind costs
-time and no verdict, and only what honest programs leave behind is put right here: streams, modules
-of their own, limits, random numbers, the decimal context. A process that a test has changed in a
-way that is not put right (a module imported, a thread left running) begins no other test.
+The judge takes from such a process that every test was right in it, or that one answer was wrong.
+Any other program is judged again with a process a test (`judge/run/policy.py`). What honest
+programs leave behind is put right here: streams, modules of their own, limits, random numbers, the
+decimal context. A process that a test has changed in a way that is not put right (a module
+imported, a thread left running) begins no other test.
 
 The tests come in an order that only the judge knows (`judge/run/order.py`). Their inputs and what
 they wrote are passed by two memory files. After 1, 4, 16 ... tests the process asks whether to go
@@ -188,7 +188,7 @@ class Batch:
         self._num_done = 0
         self._is_over = False
         self._bound: _Bound | None = None
-        """What a function's module binds, if nothing in it can change."""
+        """What a function's module binds before any call, if nothing in it can change."""
 
     def __iter__(self) -> Iterator[tuple[Loaded | None, bytes]]:
         """Yield program and input of each test, until one fails or the process is not to go on.
@@ -210,6 +210,15 @@ class Batch:
             if self._is_over or not self._may_go_on():
                 break
         self._write(ENDED, b"")
+
+    def note_defined(self) -> None:
+        """Look at what a function's module binds before the first call of the process."""
+        # Once: a module that is made again is made again each time.
+        if self._num_done:
+            return
+        module = sys.modules.get(MODULE_NAME)
+        if module is not None and _binds_fixed(vars(module)):
+            self._bound = _Bound(vars(module))
 
     def end(self, status: int, output: bytes) -> None:
         """Write the frame of a test that ended."""
@@ -267,16 +276,7 @@ class Batch:
 
     def _keep_module(self) -> bool:
         """Whether a function's module, as the last test left it, serves for the next as well."""
-        if self._bound is not None:
-            return self._bound.is_unchanged()
-        # Looked at once, after the first test: a module that is made again is made again each time.
-        if self._num_done > 1:
-            return False
-        module = sys.modules.get(MODULE_NAME)
-        if module is None or not _binds_fixed(vars(module)):
-            return False
-        self._bound = _Bound(vars(module))
-        return True
+        return self._bound is not None and self._bound.is_unchanged()
 
 
 class _Bound:

@@ -20,7 +20,7 @@ import json
 import math
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -258,6 +258,7 @@ def run_function(
     module: ModuleType,
     names: dict[str, Any] | None,
     given: bytes | None = None,
+    note_defined: Callable[[], None] | None = None,
 ) -> tuple[int, bytes]:
     """Define the program and call its function; return the exit code and the encoded result.
 
@@ -268,6 +269,7 @@ def run_function(
         module: takes the program's names.
         names: names that its dialect adds, if it has one.
         given: the arguments, a line each; None: they are on stdin.
+        note_defined: called once the program is defined, before its function is.
     """
     arguments = _read_arguments(given)
     sys.modules[MODULE_NAME] = module
@@ -276,7 +278,9 @@ def run_function(
     if names is not None:
         enter_dialect(namespace, names)
     returned: list[bytes] = []
-    status = guarded(_run, program, namespace, fn_name, call or {}, arguments, returned)
+    status = guarded(
+        _run, program, namespace, fn_name, call or {}, arguments, returned, note_defined
+    )
     try:  # noqa: SIM105 - `suppress` would cost every test page faults
         sys.stderr.flush()
     except BaseException:
@@ -309,10 +313,13 @@ def _run(
     call: Signature,
     arguments: list[Any],
     returned: list[bytes],
+    note_defined: Callable[[], None] | None,
 ) -> None:
     """Define the program, call its function, and add the encoded result to `returned`."""
     if program is not None:
         exec(program[0], namespace)
+    if note_defined is not None:
+        note_defined()
     if call.get("style") == "design":
         result = _operate(namespace, fn_name, call, arguments)
     else:

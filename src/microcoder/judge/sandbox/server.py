@@ -379,7 +379,13 @@ class ForkServer:
         for program, given in tests:
             if request.fn_name:
                 status, output = functions.run_function(
-                    program, request.fn_name, request.call, self._solution, names, given
+                    program,
+                    request.fn_name,
+                    request.call,
+                    self._solution,
+                    names,
+                    given,
+                    tests.note_defined,
                 )
             else:
                 assert program is not None
