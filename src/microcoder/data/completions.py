@@ -185,7 +185,12 @@ class Endpoint:
         )
 
     def ask_again(
-        self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
+        self,
+        text: str,
+        kind: type[Asked],
+        *,
+        seeds: Iterable[int],
+        temperature: float = 0.0,
     ) -> Asked | None:
         """Return the first reply that parses as `kind`, trying the seeds in turn; None if none
         does."""
@@ -196,7 +201,12 @@ class Endpoint:
         return None
 
     def ask(
-        self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0
+        self,
+        text: str,
+        kind: type[Asked],
+        *,
+        seed: int = 0,
+        temperature: float = 0.0,
     ) -> Asked:
         """Return the model's reply to a prompt, parsed as `kind`.
 

@@ -106,7 +106,10 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         # No two scores share a seed: one reply would count twice.
         seeds = range(time, TIMES * _ATTEMPTS, TIMES)
         scores = model.ask_again(
-            f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE
+            f"{_PROMPT}{statement}\n",
+            Scores,
+            seeds=seeds,
+            temperature=_TEMPERATURE,
         )
         if scores is None:
             return candidate
@@ -167,7 +170,9 @@ def read_responses(path: Path) -> dict[str, list[str]]:
 
 
 def judge_attempts(
-    candidates: Sequence[Candidate], responses: Mapping[str, Sequence[str]], judge: Judge
+    candidates: Sequence[Candidate],
+    responses: Mapping[str, Sequence[str]],
+    judge: Judge,
 ) -> dict[str, tuple[int, int]]:
     """Judge a model's responses, and return by candidate id how many passed and were judged.
 

@@ -63,7 +63,10 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         self._state = State(step_count=0)
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        problem_id: str | None = None,
     ) -> CodeObservation:
         """Return the problem of that id, or one drawn by the seed.
 
@@ -90,7 +93,9 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
             raise DataError("no problem was asked yet; call reset() first")
         self._state.step_count += 1
         program = extract_program(
-            action.response, is_truncated=action.is_truncated, language=problem.language
+            action.response,
+            is_truncated=action.is_truncated,
+            language=problem.language,
         )
         (verdict,) = self._judge.judge([program], [problem])
         return CodeObservation(

@@ -63,7 +63,10 @@ class CodeEnv(BaseTextEnv):
             **as_figures(verdict),
         }
         return BaseTextEnvStepOutput(
-            observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata
+            observations=[],
+            reward=float(verdict.is_accepted),
+            done=True,
+            metadata=metadata,
         )
 
     def get_metrics(self) -> dict[str, float]:

@@ -172,7 +172,12 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
     }
 
 
-def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[str, int]) -> Row:
+def _shorten_test(
+    number: int,
+    test: Mapping[str, Any],
+    longest: int,
+    cut: dict[str, int],
+) -> Row:
     texts = {}
     shown: Row = {}
     for name, value in test.items():
@@ -187,7 +192,12 @@ def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[
     return shown
 
 
-def _cut(text: object, longest: int, name: str, cut: dict[str, int]) -> str | None:
+def _cut(
+    text: object,
+    longest: int,
+    name: str,
+    cut: dict[str, int],
+) -> str | None:
     """Return a text cut to a length, which is noted in `cut`; None for another value."""
     if not isinstance(text, str):
         return None

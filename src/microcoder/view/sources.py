@@ -109,7 +109,12 @@ _UNJUDGED = "not judged yet"
 """Verdict of a sample without one."""
 
 
-def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
+def tabulate_counts(
+    title: str,
+    words: str,
+    counted: str,
+    counts: Mapping[str, int],
+) -> Row:
     """Return a table of counts by word, the most frequent first.
 
     Args:

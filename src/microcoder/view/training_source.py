@@ -224,7 +224,12 @@ class TrainingSource(RunSource):
         notices = list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
-        return RunInfo(state, facts=self._list_facts(), notices=notices, charts=charts)
+        return RunInfo(
+            state,
+            facts=self._list_facts(),
+            notices=notices,
+            charts=charts,
+        )
 
     def _list_facts(self) -> list[tuple[str, str]]:
         """Return the facts of the run in its manifest, as texts; empty ones are left out."""

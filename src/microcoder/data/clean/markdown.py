@@ -36,7 +36,12 @@ def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
         yield text[end:], False
 
 
-def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str] = CODE) -> str:
+def outside(
+    text: str,
+    change: Callable[[str], str],
+    *,
+    pattern: re.Pattern[str] = CODE,
+) -> str:
     """Return the text with `change` applied to every piece that the pattern does not match."""
     changed = []
     for piece, matched in parts(text, pattern):
@@ -60,7 +65,12 @@ def write_fence(code: str) -> str:
     return f"{ticks}\n{code}\n{ticks}"
 
 
-def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
+def replace_between(
+    text: str,
+    opening: str,
+    closing: str,
+    into: str = "",
+) -> str:
     """Return the text with everything from an opening to the next closing replaced.
 
     An opening without a closing stays. Case is ignored. The time is linear in the text, however

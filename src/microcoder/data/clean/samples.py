@@ -56,7 +56,11 @@ def restore_samples(candidate: Candidate) -> Candidate:
         detail += f", {num_left_out} too long"
         flags = tuple(sorted({*flags, "samples_not_shown"}))
     return candidate.change(
-        "process", "restore_samples/1", detail, statement=statement, flags=flags
+        "process",
+        "restore_samples/1",
+        detail,
+        statement=statement,
+        flags=flags,
     )
 
 

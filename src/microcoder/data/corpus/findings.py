@@ -112,7 +112,13 @@ _FaultyRows = Mapping[tuple[str, str], Sequence[_RowFault]]
 """Rows with a fault, by its stage and kind."""
 
 
-def write_report(folder: Path, name: str, rows: Sequence[Row], *, num_rows: int) -> list[Finding]:
+def write_report(
+    folder: Path,
+    name: str,
+    rows: Sequence[Row],
+    *,
+    num_rows: int,
+) -> list[Finding]:
     """Write an audit's files into a folder, and return its findings.
 
     Args:

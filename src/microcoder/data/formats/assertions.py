@@ -29,7 +29,9 @@ class NotACall(ValueError):
 
 
 def arrange(
-    parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
+    parameters: Sequence[str],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
 ) -> list[Any]:
     """Return arguments in the order of a function's parameters.
 
@@ -143,7 +145,10 @@ _Names = Mapping[str, _Bound]
 
 
 def read_assertions(
-    source: str, *, called: Collection[str], parameters: Sequence[str] = ()
+    source: str,
+    *,
+    called: Collection[str],
+    parameters: Sequence[str] = (),
 ) -> DecodedTests:
     """Return the tests in the assertions of a program, those inside its functions included.
 
@@ -296,7 +301,12 @@ class _Reader:
         if chosen != _EXACT:
             absolute, relative = chosen
             checker = Checker(type="float", absolute=absolute, relative=relative)
-        return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
+        return DecodedTests(
+            tuple(tests),
+            checker=checker,
+            call=call,
+            dropped=tuple(dropped),
+        )
 
     def _find_call(self) -> Call | None:
         """Return the types of arguments and result; None if all are plain JSON.
@@ -357,7 +367,10 @@ class _Reader:
     def _compare(self, call: ast.Call, other: ast.expr, names: _Names) -> _Comparison:
         arguments, kinds = self._read_call(call, names)
         return _Comparison(
-            arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other)
+            arguments,
+            parse_value(other, names),
+            kinds=kinds,
+            returns=_kind_of(other),
         )
 
     def _compare_within(
@@ -392,7 +405,10 @@ class _Reader:
         return _Comparison(arguments, expected, within.get(absolute), within.get(name_of_relative))
 
     def _sides(
-        self, call: ast.Call | None, left: ast.expr, right: ast.expr
+        self,
+        call: ast.Call | None,
+        left: ast.expr,
+        right: ast.expr,
     ) -> tuple[ast.Call, ast.expr]:
         """Return the call, and the expression that its value is compared with.
 

@@ -242,14 +242,26 @@ class Candidate(Record):
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
 
-    def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
+    def change(
+        self,
+        stage: Stage,
+        step: str,
+        detail: str = "",
+        **fields: object,
+    ) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
         # A step that changes nothing leaves no trace in the lineage.
         if not changed:
             return self
         lines = tuple(
-            Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed
+            Lineage(
+                stage=stage,
+                step=step,
+                field=name,
+                detail=detail,
+            )
+            for name in changed
         )
         return self.model_copy(update={**changed, "lineage": self.lineage + lines})
 
@@ -395,7 +407,9 @@ REASONS: dict[str, str] = {
 
 
 def process_row(
-    candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]
+    candidate: Candidate,
+    stage: Stage,
+    work: Callable[[Candidate], Made],
 ) -> Made | Rejection:
     """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`.
 

@@ -170,7 +170,11 @@ def _check_limits(row: Row, table: Mapping[str, str]) -> None:
             )
 
 
-def missing_column(values: Mapping[str, Any], column: str, columns: Mapping[str, str]) -> Malformed:
+def missing_column(
+    values: Mapping[str, Any],
+    column: str,
+    columns: Mapping[str, str],
+) -> Malformed:
     """Return the error for a row without a column that was named for a field."""
     field = next(field for field, named in columns.items() if named == column)
     shown = ", ".join(sorted(list_paths(values))[:_MOST_SHOWN]) or "none"

@@ -112,7 +112,12 @@ class Columns:
         name = next(filter(row.has, _listed(self.solutions)), None)
         return python_solutions(row.listed(name)) if name else ()
 
-    def _read_tests(self, row: Row, platform: str, solutions: tuple[Solution, ...]) -> DecodedTests:
+    def _read_tests(
+        self,
+        row: Row,
+        platform: str,
+        solutions: tuple[Solution, ...],
+    ) -> DecodedTests:
         """Return the tests of a row, from the columns of tests or of assertions."""
         fn_name = row.optional(*_listed(self.fn_name))
         starter_code = row.optional(*_listed(self.starter_code))
@@ -124,11 +129,19 @@ class Columns:
         if not code and solutions:
             code = solutions[0].code
         return decode_tests(
-            value, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged
+            value,
+            fn_name=fn_name,
+            platform=platform,
+            code=code,
+            is_judged=row.is_judged,
         )
 
     def _read_assertions(
-        self, row: Row, fn_name: str, starter_code: str, solutions: tuple[Solution, ...]
+        self,
+        row: Row,
+        fn_name: str,
+        starter_code: str,
+        solutions: tuple[Solution, ...],
     ) -> DecodedTests:
         """Return the tests of a program of assertions, read with the names of some code.
 

@@ -177,7 +177,12 @@ def read_humaneval(row: Row) -> Candidate:
         sources = [source, row.optional("assertion")]
         if not any(text.strip() for text in sources):
             return DecodedTests()
-        return asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
+        return asserted_tests(
+            sources,
+            fn_name=entry,
+            code=code,
+            called=("candidate",),
+        )
 
     # To judge answers, assertions decide as published; a corpus takes those that are calls.
     if not row.is_judged:
@@ -280,7 +285,12 @@ def read_odex(row: Row) -> Candidate:
         )
 
     def decode() -> DecodedTests:
-        return asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
+        return asserted_tests(
+            [source],
+            fn_name=entry,
+            code=prompt,
+            called=("candidate",),
+        )
 
     if not row.is_judged:
         return complete(build, decode)
@@ -289,7 +299,12 @@ def read_odex(row: Row) -> Candidate:
 
 
 def _as_published(
-    row: Row, program: str, entry: str, *, setup: str = "", prelude: str = ""
+    row: Row,
+    program: str,
+    entry: str,
+    *,
+    setup: str = "",
+    prelude: str = "",
 ) -> DecodedTests:
     """Return tests of EvalPlus's inputs, if the row has any, else the one that is this program.
 

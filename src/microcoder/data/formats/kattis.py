@@ -286,7 +286,10 @@ def _read_flags(flags: Sequence[str]) -> Checker:
     relative = _read_tolerance(both or values.get("float_relative_tolerance"))
     if absolute or relative:
         return Checker(
-            type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative
+            type="float",
+            case_sensitive=is_case_sensitive,
+            absolute=absolute,
+            relative=relative,
         )
     if is_case_sensitive and "space_change_sensitive" in flags:
         return Checker(type="exact")

@@ -162,7 +162,11 @@ class GeneratorScript:
     def _add_text(self, text: str) -> None:
         """Add the recipe of a test whose input is a file of the package."""
         self._reading.recipes.append(
-            InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), text=text)
+            InputRecipe(
+                group=self._group,
+                flags=self._flags.get(self._group, ()),
+                text=text,
+            )
         )
 
 

@@ -158,7 +158,12 @@ class Package:
             if language == "python":
                 solution = python_solution(code, name=path, known=known)
             else:
-                solution = Solution(code=code, language=language, name=path, known=known)
+                solution = Solution(
+                    code=code,
+                    language=language,
+                    name=path,
+                    known=known,
+                )
             self.solutions.append(solution)
         self.leave_out("solutions", rest, left_out)
 
@@ -219,7 +224,12 @@ class Package:
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
         # `Checker` refuses an empty text, which a blank one stands for.
-        return Checker(type="program", code=code or " ", language=language, protocol="testlib")
+        return Checker(
+            type="program",
+            code=code or " ",
+            language=language,
+            protocol="testlib",
+        )
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:
         """Name the checker's file in the notes, or flag `needs_checker` if it lacks files.

@@ -197,7 +197,11 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
             )
         elif name and reading.add_generator(name, path_of.get(name, name)):
             reading.recipes.append(
-                InputRecipe(group=_group_of(test), generator=name, arguments=tuple(arguments))
+                InputRecipe(
+                    group=_group_of(test),
+                    generator=name,
+                    arguments=tuple(arguments),
+                )
             )
     return reading.kit()
 

@@ -70,7 +70,12 @@ def name_language(name: str) -> str:
     return _LANGUAGES.get(lowered, lowered)
 
 
-def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
+def python_solution(
+    code: str,
+    *,
+    name: str = "",
+    known: Known = "accepted",
+) -> Solution:
     """Return a Python program as a `Solution`; its language is `python2` if only that parses it."""
     language = "python2" if is_python2(code) else "python"
     return Solution(code=code, language=language, name=name, known=known)

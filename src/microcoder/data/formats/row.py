@@ -53,7 +53,12 @@ REASONS: Mapping[str, str] = {
 class Malformed(ValueError):
     """A row cannot become a candidate."""
 
-    def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        candidate: Candidate | None = None,
+    ) -> None:
         super().__init__(reason, detail, candidate)
         self.reason = reason
         """A key of `REASONS`."""
@@ -84,7 +89,10 @@ class Row:
     It then needs no statement, but no test may be left out.
     """
     _objects: dict[str, Mapping[str, Any]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+        default_factory=dict,
+        init=False,
+        repr=False,
+        compare=False,
     )
     """Cache of fields that `mapping` decoded."""
 
@@ -357,7 +365,12 @@ class Row:
         )
 
 
-def _typed(value: object, kind: Any, name: str, what: str) -> Any:
+def _typed(
+    value: object,
+    kind: Any,
+    name: str,
+    what: str,
+) -> Any:
     """Return a value; Malformed, which calls the wanted type `what`, if it is of another."""
     if isinstance(value, kind):
         return value

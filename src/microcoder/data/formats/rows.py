@@ -328,7 +328,9 @@ def read_problem(
 
 
 def _find_format(
-    values: Mapping[str, Any], format: str | None, columns: Mapping[str, str]
+    values: Mapping[str, Any],
+    format: str | None,
+    columns: Mapping[str, str],
 ) -> Format:
     """Return the format of a row that is one row; DataError if there is none."""
     if format in (None, "microcoder") and find_record(values) is not None:
@@ -466,7 +468,9 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
 
 
 def problem_of_reward(
-    data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None
+    data_source: Any,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None,
 ) -> Problem:
     """Return the problem in the arguments that verl passes to a reward function.
 

@@ -193,7 +193,11 @@ def split_of(task: ChainTask) -> Split:
 
 
 def draw_chain_tasks(
-    generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
+    generator: random.Random,
+    *,
+    tiers: Sequence[Tier],
+    styles: Sequence[Style],
+    split: Split,
 ) -> Iterator[ChainTask]:
     """Yield random tasks of a split, without end; tier and style of each are drawn."""
     while True:
@@ -358,7 +362,9 @@ def generate_chain_demonstrations(
 
 
 def _lay_out(
-    demonstration: ChainDemonstration, generator: random.Random, share: float
+    demonstration: ChainDemonstration,
+    generator: random.Random,
+    share: float,
 ) -> ChainDemonstration:
     """Return a share of demonstrations with a space before or after what their program prints."""
     if generator.random() >= share:
@@ -368,7 +374,11 @@ def _lay_out(
 
 
 def demonstrate(
-    task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool
+    task: ChainTask,
+    thinking: Thinking,
+    generator: random.Random,
+    *,
+    stops: bool,
 ) -> ChainDemonstration:
     """Return a demonstration of this way of thinking.
 

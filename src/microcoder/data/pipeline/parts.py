@@ -65,7 +65,10 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     try:
         # A dictionary of texts that are all different would only be built in vain.
         with pq.ParquetWriter(
-            partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]
+            partial,
+            _SCHEMA,
+            compression="zstd",
+            use_dictionary=["reason"],
         ) as writer:
             for group in cut(records, _num_characters, size=_GROUP_CHARACTERS):
                 writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
@@ -91,7 +94,11 @@ def _num_characters(record: dict[str, Any]) -> int:
 
 
 def cut(
-    items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf
+    items: Iterable[T],
+    size_of: Callable[[T], int],
+    *,
+    size: int,
+    most: float = math.inf,
 ) -> Iterator[list[T]]:
     """Yield lists of successive items.
 

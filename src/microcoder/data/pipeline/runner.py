@@ -49,7 +49,10 @@ class Runner:
             self._pool = None
 
     def run(
-        self, step: Step, inputs: Sequence[Any], paths: Sequence[Path]
+        self,
+        step: Step,
+        inputs: Sequence[Any],
+        paths: Sequence[Path],
     ) -> Iterator[tuple[int, Looks]]:
         """Run a step, or a barrier's `look`, on each shard, in up to `workers` processes.
 
@@ -96,7 +99,9 @@ class Runner:
 
 
 def _run_here(
-    step: Step, inputs: Sequence[Any], paths: Sequence[Path]
+    step: Step,
+    inputs: Sequence[Any],
+    paths: Sequence[Path],
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard in this process, one after the other."""
     with ExitStack() as opened:
@@ -165,7 +170,10 @@ def _open(step: Step, opened: ExitStack) -> Take:
 
 
 def run_on_nodes(
-    step: Step, inputs: Sequence[Any], paths: Sequence[Path], workers: int | None
+    step: Step,
+    inputs: Sequence[Any],
+    paths: Sequence[Path],
+    workers: int | None,
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard as a Ray task.
 

@@ -63,7 +63,9 @@ def write_card(
     write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
     # Strict: a name that the template misses is an error, not an empty cell.
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
     text = template.render(

@@ -147,7 +147,11 @@ def _describe_difficulty(row: Mapping[str, Any]) -> str:
     return f"{int(2 * score) / 2:.1f}"
 
 
-def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
+def write_tables(
+    folder: Path,
+    kept: Iterable[Candidate],
+    rejected: Iterable[Rejection],
+) -> Tally:
     """Write the three tables, and return the counts for the card.
 
     In memory are the rows of one file at a time.

@@ -202,7 +202,10 @@ def write_validators(
         try:
             # Another seed each time: the same request would get the same reply.
             reply = endpoint.ask(
-                prompt, WrittenValidator, seed=number + 1, temperature=_TEMPERATURE
+                prompt,
+                WrittenValidator,
+                seed=number + 1,
+                temperature=_TEMPERATURE,
             )
         except BadReply:
             dropped["model: no usable reply"] += 1

@@ -165,7 +165,11 @@ class Comparison:
     """
 
 
-def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> Comparison:
+def compare_output(
+    output: str,
+    expected: str,
+    checker: Checker = _DEFAULT,
+) -> Comparison:
     """Compare a program's stdout with the expected output.
 
     Raises:
@@ -222,7 +226,11 @@ def _compare_floats(text: str, wanted: str, checker: Checker) -> Comparison:
     return _reject(_first_difference(text, wanted, agree))
 
 
-def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
+def compare_value(
+    value: object,
+    expected: object,
+    checker: Checker = _DEFAULT,
+) -> Comparison:
     """Compare a returned value with the expected one.
 
     For the rules see `values.find_difference`.
@@ -262,7 +270,12 @@ def _has_word(wanted: str) -> bool:
     return any(word in plain for word in _WORDS)
 
 
-def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree) -> str:
+def _find_value_method(
+    text: str,
+    wanted: str,
+    agree: Agree,
+    lines_agree: Agree,
+) -> str:
     """Return `value` if two texts write the same value, `value_lines` if they do line by line.
 
     Empty if neither.

@@ -172,7 +172,12 @@ def find_token_end(response: str, language: str) -> int | None:
     return None
 
 
-def _is_of_program(block: Block, response: str, offset: int, language: str) -> bool:
+def _is_of_program(
+    block: Block,
+    response: str,
+    offset: int,
+    language: str,
+) -> bool:
     """Whether a token in a block is part of it: in a string, a comment, or in front of all code."""
     if not strip_tokens(response[block.start : offset]).strip():
         return True

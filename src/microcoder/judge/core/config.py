@@ -239,7 +239,11 @@ def _parse_value(text: str) -> object:
         return text
 
 
-def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
+def _explain(
+    error: ValidationError,
+    schema: type[Config],
+    recipes: Sequence[Path],
+) -> str:
     """Return one sentence per fault: where, what was given, what is allowed."""
     # A set: the kinds of a table have keys of the same name.
     known = sorted(set(dotted_keys(schema)))
@@ -364,7 +368,12 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
             yield Key(prefix + name, _default(field), meanings.get(name, ""))
 
 
-def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
+def describe_keys(
+    schema: type[BaseModel],
+    *,
+    width: int,
+    usual: Collection[str] = (),
+) -> str:
     """Return the keys as text, a paragraph each; or only the `usual` keys, a line each."""
     if usual:
         return _describe_usual_keys(schema, usual, width)
@@ -381,7 +390,11 @@ def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str]
     return "\n".join(lines)
 
 
-def _describe_usual_keys(schema: type[BaseModel], usual: Collection[str], width: int) -> str:
+def _describe_usual_keys(
+    schema: type[BaseModel],
+    usual: Collection[str],
+    width: int,
+) -> str:
     keys = {key.name: key for key in list_keys(schema)}
     shown = {name: _show(keys[name]) for name in usual}
     # Two dashes and two columns of indentation before a name, two behind the longest.

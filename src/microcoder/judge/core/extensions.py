@@ -146,7 +146,12 @@ def _import_module(noun: str, reference: str, where: str) -> ModuleType:
         ) from error
 
 
-def _find_attribute(noun: str, reference: str, module: ModuleType, name: str) -> object:
+def _find_attribute(
+    noun: str,
+    reference: str,
+    module: ModuleType,
+    name: str,
+) -> object:
     if hasattr(module, name):
         return getattr(module, name)
     known = []
@@ -194,7 +199,10 @@ def _import_file(noun: str, where: str) -> ModuleType:
 
 
 def _source_of(
-    noun: str, reference: str, function: Callable[..., Any], module: ModuleType
+    noun: str,
+    reference: str,
+    function: Callable[..., Any],
+    module: ModuleType,
 ) -> ExtensionSource:
     try:
         file = inspect.getsourcefile(function) or module.__file__

@@ -249,7 +249,10 @@ def _find_head_start(text: str, language: str) -> int:
 
 
 def _find_compiling_head(
-    text: str, start: int, fences: Sequence[Fence], language: str
+    text: str,
+    start: int,
+    fences: Sequence[Fence],
+    language: str,
 ) -> Head | None:
     """Return the text up to the first fence before which it compiles; None if it never does."""
     begins_as_heading = _HEADING.match(text, fences[0].start) is not None
@@ -265,7 +268,12 @@ def _find_compiling_head(
             if len(code) <= _MOST_PARSED_CHARACTERS and _can_be_head(code, language):
                 compiles = True if language == "python" else None
                 block = Block(
-                    start, fence.code_end, language, code, compiles=compiles, is_head=True
+                    start,
+                    fence.code_end,
+                    language,
+                    code,
+                    compiles=compiles,
+                    is_head=True,
                 )
                 return Head(block, min(fence.end + 1, len(text)))
     return None

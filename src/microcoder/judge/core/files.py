@@ -76,7 +76,10 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def check_unchanged(
-    root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
+    root: Path,
+    recorded: Mapping[str, Any],
+    now: Mapping[str, Any],
+    error: type[MicroCoderError],
 ) -> None:
     """Raise `error` if a value differs from the one recorded when the work in a folder began.
 
@@ -253,7 +256,16 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file by an atomic rename."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+    write_text(
+        path,
+        json.dumps(
+            value,
+            indent=2,
+            ensure_ascii=False,
+            sort_keys=False,
+        )
+        + "\n",
+    )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -281,7 +293,9 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
 
 
 def write_parquet(
-    path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    schema: pa.Schema | None = None,
 ) -> None:
     """Write rows as zstd Parquet by an atomic rename.
 

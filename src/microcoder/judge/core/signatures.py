@@ -151,7 +151,13 @@ def _infer_design(code: str, name: str) -> Call | None:
         parameters = _kinds_of_arguments(definition)
         returns = _kind_of(definition.returns)
         if {*parameters, returns} != {"json"}:
-            methods.append(Method(name=method[1], parameters=parameters, returns=returns))
+            methods.append(
+                Method(
+                    name=method[1],
+                    parameters=parameters,
+                    returns=returns,
+                )
+            )
     return Call(style="design", methods=tuple(methods))
 
 

@@ -129,7 +129,10 @@ class JudgeProcess:
         calibration: dict[str, float] | None,
     ) -> None:
         self._workers = Workers(
-            num_workers, options, lock_files=lock_files, calibration=Calibration(calibration)
+            num_workers,
+            options,
+            lock_files=lock_files,
+            calibration=Calibration(calibration),
         )
         self._judge = judge
         self._options = options

@@ -142,7 +142,9 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         self._loop = asyncio.new_event_loop()
         # A thread of its own: callers may have a loop, or none.
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name=type(self).__name__, daemon=True
+            target=self._loop.run_forever,
+            name=type(self).__name__,
+            daemon=True,
         )
         self._thread.start()
 

@@ -161,7 +161,11 @@ class Runtime(Record):
 
     def fill(self, text: str, runtime: str, memory_mib: int = 0) -> str:
         """Return a text with `{runtime}`, `{home}` and `{memory_mib}` filled in."""
-        return text.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib)
+        return text.format(
+            runtime=runtime,
+            home=_home(runtime),
+            memory_mib=memory_mib,
+        )
 
 
 class Language(Record):
@@ -282,7 +286,12 @@ class Language(Record):
             return ()
         return self._fill(self.precompiled.build, compiler)
 
-    def _fill(self, pieces: tuple[str, ...], compiler: str, headers: str = "") -> tuple[str, ...]:
+    def _fill(
+        self,
+        pieces: tuple[str, ...],
+        compiler: str,
+        headers: str = "",
+    ) -> tuple[str, ...]:
         flags = self.versions[self.version].flags if self.version else ()
         command: list[str] = []
         # A whole piece may become several arguments or none, which text in braces cannot.
@@ -313,7 +322,9 @@ def ask_version(command: str) -> str:
     """
     try:
         result = subprocess.run(
-            [command, "--version"], capture_output=True, timeout=_VERSION_SECONDS
+            [command, "--version"],
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -47,7 +47,11 @@ class Refused(HTTPException):
     """A request that is not served, and why."""
 
     def __init__(
-        self, status: int, message: str, *, retry_after_seconds: float | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
     ) -> None:
         """Say no.
 
@@ -190,7 +194,9 @@ class Service:
         return self.find_failure()
 
     async def judge_all(
-        self, programs: Sequence[Program], problems: Sequence[Problem]
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
     ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
         landing = self.judge_each(programs, problems)
@@ -198,7 +204,9 @@ class Service:
         return [verdict for _, verdict in sorted(landed, key=itemgetter(0))]
 
     async def judge_each(
-        self, programs: Sequence[Program], problems: Sequence[Problem]
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
     ) -> AsyncGenerator[tuple[int, Verdict] | None]:
         """Judge a request's programs.
 

@@ -60,7 +60,12 @@ def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
     return _bootstrap(values, lowest=0.0)
 
 
-def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
+def estimate_difference(
+    before: Solved,
+    after: Solved,
+    *,
+    k: int = 1,
+) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored.
 
     It is None if there are no such problems.
@@ -164,7 +169,10 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
 
 
 def ends_without_spread(
-    value: float, num_draws: int, lowest: float, highest: float
+    value: float,
+    num_draws: int,
+    lowest: float,
+    highest: float,
 ) -> tuple[float, float]:
     """Return the ends of a 95 % interval of a mean, for draws that all have the same value.
 

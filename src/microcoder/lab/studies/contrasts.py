@@ -44,7 +44,10 @@ Measured = Mapping[str, Mapping[int, MeasuredRows]]
 
 
 def measure_contrast(
-    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
+    contrast: Contrast,
+    study: Study,
+    histories: Histories,
+    measured: Measured | None = None,
 ) -> Effect | None:
     """Return a contrast's effect over starts, from the seeds whose work for it is complete.
 
@@ -87,7 +90,11 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     return pairs
 
 
-def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
+def read_level(
+    histories: Histories,
+    level: str,
+    metric: str,
+) -> dict[int, MetricSeries]:
     """Return seed -> series of a metric for a level's runs, seeds ascending.
 
     Runs that did not record the metric are left out.
@@ -158,7 +165,11 @@ def _model_of(history: History) -> Mapping[str, Any]:
 # ----- Runs.
 
 
-def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
+def _measure_runs(
+    contrast: Contrast,
+    histories: Histories,
+    span: float | None,
+) -> Effect | None:
     """Return the effect of a contrast between training runs."""
     curves = _read_curves(contrast, histories)
     # Only seeds that have all levels: others would compare different problems.
@@ -218,7 +229,12 @@ def _compare(contrast: Contrast, curves: _Curves) -> float:
     return value
 
 
-def _read_side(contrast: Contrast, curves: _Curves, levels: Sequence[str], feature: str) -> float:
+def _read_side(
+    contrast: Contrast,
+    curves: _Curves,
+    levels: Sequence[str],
+    feature: str,
+) -> float:
     """Return the levels' mean, or their slope over the dose."""
     values = []
     for level in levels:
@@ -276,11 +292,20 @@ def _measure_rows(
     values = {seed: fmean(pairs.values()) for seed, pairs in by_seed.items()}
     # Seeds may share units, which are then counted once.
     units = set().union(*by_seed.values())
-    return estimate_starts(values, groups, drawn=drawn, num_units=len(units), span=span)
+    return estimate_starts(
+        values,
+        groups,
+        drawn=drawn,
+        num_units=len(units),
+        span=span,
+    )
 
 
 def _share_rows(
-    contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
+    contrast: Contrast,
+    rows: Sequence[MeasuredValue],
+    seed: int,
+    histories: Histories,
 ) -> dict[str, float]:
     """Return a seed's differences by unit; unknown ones are left out.
 

@@ -224,7 +224,11 @@ def measure_alike(
     return first, second
 
 
-def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[Array, Array]:
+def _slide(
+    series: MetricSeries,
+    control: MetricSeries,
+    feature: str,
+) -> tuple[Array, Array]:
     """Return means of a metric and its control over S spans that slide over the run.
 
     The feature's own span is the last.

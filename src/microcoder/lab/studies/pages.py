@@ -99,13 +99,22 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
     name = f"{study.name}-figure"
     chart = draw_curves(
-        name, choice.metric, by_level, reference=study.reference, num_steps=num_steps
+        name,
+        choice.metric,
+        by_level,
+        reference=study.reference,
+        num_steps=num_steps,
     )
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
-def _write_page(judged: JudgedStudy, figure: Sequence[str], folder: Path, records: Path) -> None:
+def _write_page(
+    judged: JudgedStudy,
+    figure: Sequence[str],
+    folder: Path,
+    records: Path,
+) -> None:
     """Write a study's page, which names the records that it was made from."""
     study = judged.study
     lines = [
@@ -369,7 +378,10 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
 
 
 def _contrast_row(
-    name: str, result: ContrastResult, adjusted: ContrastResult | None, study: Study
+    name: str,
+    result: ContrastResult,
+    adjusted: ContrastResult | None,
+    study: Study,
 ) -> str:
     """Return the row of a contrast; only a claim's primary one has corrected p-values."""
     contrast = result.contrast
@@ -385,7 +397,11 @@ def _format_p(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[str, str]:
+def _counts(
+    contrast: Contrast,
+    effect: Effect | None,
+    study: Study,
+) -> tuple[str, str]:
     """Return an effect's values by seed, and its numbers of starts, seeds and problems."""
     if effect is None:
         return "-", "0"

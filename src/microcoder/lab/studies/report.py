@@ -63,7 +63,9 @@ def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
 
 
 def _solved_of_tier(
-    history: History, evaluation: EvaluationMetrics | None, tier: str
+    history: History,
+    evaluation: EvaluationMetrics | None,
+    tier: str,
 ) -> Mapping[str, Sequence[bool | None]]:
     if evaluation is None:
         return history.of_tier({}, tier)

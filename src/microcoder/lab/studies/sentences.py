@@ -80,7 +80,13 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return text
 
 
-def describe_expectation(claim: Claim, study: Study, *, scale: str, draws: str) -> str:
+def describe_expectation(
+    claim: Claim,
+    study: Study,
+    *,
+    scale: str,
+    draws: str,
+) -> str:
     """Return a sentence: how wide an interval to expect, or why the claim is not decided.
 
     It is empty for a claim without a spread.

@@ -134,7 +134,10 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
         DataError: a row is invalid, or there is no row.
     """
     function = load_extension(
-        "measurement", measurement.function, builtins={}, options=measurement.settings
+        "measurement",
+        measurement.function,
+        builtins={},
+        options=measurement.settings,
     )
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
@@ -229,7 +232,9 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
 
 
 def _resolver(
-    study: Study, scale: str, seeds_from: int
+    study: Study,
+    scale: str,
+    seeds_from: int,
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
     """Return a function that makes a config from a seed and the keys of a level or a measurement.
 
@@ -254,7 +259,10 @@ def _resolver(
 
 
 def _identify(
-    study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]
+    study: Study,
+    measurement: Measurement,
+    config: TrainConfig,
+    runs: Mapping[str, Path],
 ) -> tuple[str, str]:
     """Return a measurement's function by its absolute path, and a digest of what decides its rows.
 
@@ -281,7 +289,12 @@ def _identify(
 
 
 def plan_work(
-    study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+    study: Study,
+    *,
+    scale: str,
+    root: Path,
+    code: str | None = None,
+    seeds_from: int = 0,
 ) -> list[Work]:
     """Return a study's work, seed by seed, and of a seed its measurements after its runs.
 

@@ -72,7 +72,12 @@ def do_work(
     failed: dict[Path, tuple[str, str]] = {}
     # Spawned: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, jobs))
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=context,
+        initializer=_begin,
+        initargs=(logs, jobs),
+    )
     try:
         running: dict[Future[str], Work] = {}
         while True:
@@ -135,7 +140,10 @@ def _do(work: Work, command: list[str]) -> str:
         from microcoder.train.run.training import run_training
 
         summary = run_training(
-            work.config, run_directory=work.folder, observer=Observer(), command=command
+            work.config,
+            run_directory=work.folder,
+            observer=Observer(),
+            command=command,
         )
         # A finished run is never resumed, and its weights are in model/: a catalogue would keep
         # gigabytes of moments.

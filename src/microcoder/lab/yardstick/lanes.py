@@ -156,7 +156,11 @@ class Lane:
     """One judge's process; a new one is started whenever the last was killed or ended."""
 
     def __init__(
-        self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS
+        self,
+        judged: TestedJudge,
+        *,
+        contain: bool = True,
+        patience_seconds: float = _KILL_SECONDS,
     ) -> None:
         """Start the process of a judge.
 
