@@ -121,7 +121,8 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         score += weight * mean
         shown.append(f"{name} {mean:.2f}")
     # Scores of another prompt are no measure of the same thing, so it is named with the model.
-    prompt_digest = hashlib.sha256(_PROMPT.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    digest = hashlib.sha256(_PROMPT.encode()).hexdigest()
+    prompt_digest = digest[:_DIGEST_CHARACTERS]
     predictor = f"{model.settings.model} {prompt_digest}"
     detail = f"{predictor}: {', '.join(shown)}"
     difficulty = candidate.difficulty.model_copy(
@@ -165,7 +166,8 @@ def read_responses(path: Path) -> dict[str, list[str]]:
             name = row.fields.name("id")
             if not name:
                 raise Malformed("missing_field", "id")
-            responses.setdefault(name, []).extend(row.fields.texts("responses"))
+            of_problem = responses.setdefault(name, [])
+            of_problem.extend(row.fields.texts("responses"))
     return responses
 
 
@@ -193,7 +195,8 @@ def judge_attempts(
             problems.append(problem)
     num_passed = Counter[str]()
     num_judged = Counter[str]()
-    for problem, verdict in zip(problems, judge.judge(programs, problems), strict=True):
+    verdicts = judge.judge(programs, problems)
+    for problem, verdict in zip(problems, verdicts, strict=True):
         num_passed[problem.id] += verdict.is_accepted
         num_judged[problem.id] += verdict.is_scorable
     return {name: (num_passed[name], num) for name, num in num_judged.items() if num}
@@ -258,7 +261,8 @@ def select(
     easy = {name: value for name, value in known.items() if value < settings.easy_below}
     # That many easy ones beside the others are their share of both; the last term is for rounding.
     ratio = settings.easy_share / (1 - settings.easy_share)
-    num_allowed = math.floor(ratio * (len(known) - len(easy)) + 1e-9)
+    num_hard = len(known) - len(easy)
+    num_allowed = math.floor(ratio * num_hard + 1e-9)
     # A digest of the id decides among equals: by the ids themselves, one source would go first.
     hardest_first = sorted(easy, key=lambda name: (-easy[name], _digest(name)))
     for name in hardest_first[num_allowed:]:

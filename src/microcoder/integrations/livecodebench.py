@@ -138,7 +138,8 @@ def _run(
     by_sample = {id(sample): to_problem(sample, timeout) for sample in samples}
     # By identity: a sample is a dict, which has no hash, and large to compare.
     problems = [by_sample[id(sample)] for sample in samples]
-    verdicts = shared_judge().judge([Program(code) for code in codes], problems)
+    programs = [Program(code) for code in codes]
+    verdicts = shared_judge().judge(programs, problems)
     return list(map(describe, verdicts, problems))
 
 

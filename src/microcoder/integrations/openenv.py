@@ -126,13 +126,15 @@ def make_app() -> object:
         raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
     try:
         # `dict` refuses numbers and texts, which are JSON, too.
-        options = dict(json.loads(os.environ.get(JUDGE) or "{}"))
+        text = os.environ.get(JUDGE) or "{}"
+        options = dict(json.loads(text))
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'"
         ) from None
     # Read once, before the first session: a server makes an environment for each.
-    environment = partial(CodeEnvironment, read_corpus(Path(corpus)), shared_judge(**options))
+    problems = read_corpus(Path(corpus))
+    environment = partial(CodeEnvironment, problems, shared_judge(**options))
     return create_app(
         environment,
         CodeAction,

@@ -38,7 +38,8 @@ class CodeEnv(BaseTextEnv):
             options = getattr(env_config, "judge", None)
         self._judge = shared_judge(**(options or {}))
         # SkyRL adds its own setting to the columns of the row.
-        row = {name: value for name, value in (extras or {}).items() if name != "max_turns"}
+        columns = extras or {}
+        row = {name: value for name, value in columns.items() if name != "max_turns"}
         if "reward_spec" in row:
             row["reward_model"] = row.pop("reward_spec")
         self.problem = to_problem(row)

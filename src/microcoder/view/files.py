@@ -224,8 +224,9 @@ def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """
     try:
         benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
-        questions = {question.id: question for question in benchmark.read(on_broken=lambda _: None)}
-        return digest_questions(questions[name] for name in names)
+        questions = benchmark.read(on_broken=lambda _: None)
+        by_id = {question.id: question for question in questions}
+        return digest_questions(by_id[name] for name in names)
     except (MicroCoderError, OSError, KeyError, ValueError):
         return None
 
@@ -247,7 +248,8 @@ def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProble
         yield from _read_file(benchmark.path)
     else:
         # A broken row is no reason to show nothing of the others.
-        yield from _list_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
+        questions = benchmark.read(on_broken=lambda _: None)
+        yield from _list_questions(questions, benchmark.path)
 
 
 def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, ReadProblem]]:
@@ -265,7 +267,8 @@ def _read_file(path: Path) -> Iterator[tuple[str, ReadProblem]]:
     It is a file of ours, LiveCodeBench's, or of a known row format; other rows are skipped.
     """
     if is_livecodebench(path):
-        yield from _list_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
+        questions = LiveCodeBench(path=path).read(on_broken=lambda _: None)
+        yield from _list_questions(questions, path)
     elif path.is_dir():
         from microcoder.data.release.tables import read_released
 
@@ -306,7 +309,9 @@ def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> Shown
 
 def _is_own(values: Mapping[str, Any]) -> bool:
     """Whether a row is of our own format, of problems or of submissions."""
-    return isinstance(values.get("id"), str) and isinstance(values.get("tests"), list)
+    if not isinstance(values.get("id"), str):
+        return False
+    return isinstance(values.get("tests"), list)
 
 
 def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:

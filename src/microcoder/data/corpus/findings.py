@@ -169,7 +169,8 @@ def _measure(
     """Return how many of all rows have a fault."""
     # A row counts once, however often it has the fault.
     ids = {row.id for row, _ in faults}
-    rate = rate_with_interval([(int(row.id in ids), 1) for row in rows])
+    counts = [(int(row.id in ids), 1) for row in rows]
+    rate = rate_with_interval(counts)
     assert rate is not None
     return Finding(
         stage,
@@ -210,7 +211,8 @@ def _examples(
     for row, detail in faults[:_EXAMPLES]:
         # So that nothing of a row is taken for Markdown.
         on_a_line = " ".join(detail.split())
-        plain = on_a_line.replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
+        plain = on_a_line.replace("`", "'")
+        plain = plain.replace("<", "&lt;").replace("|", "\\|")
         lines.append(f"- `{row.id}` {plain}")
     return lines
 

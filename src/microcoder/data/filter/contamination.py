@@ -119,7 +119,8 @@ class _Grams:
                     )
                 )
             per_problem = kept
-        sizes = np.array(list(map(len, per_problem)), dtype=np.int64)
+        lengths = list(map(len, per_problem))
+        sizes = np.array(lengths, dtype=np.int64)
         # An empty one first, for want of any problem.
         all_hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
         order = np.argsort(all_hashes, kind="stable")
@@ -135,7 +136,8 @@ class _Grams:
         # An empty list cannot be concatenated.
         if not owners:
             return np.zeros_like(self.sizes)
-        return np.bincount(np.concatenate(owners), minlength=len(self.sizes))
+        problems = np.concatenate(owners)
+        return np.bincount(problems, minlength=len(self.sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +362,9 @@ def _shares(
     shared = grams.shared(runs)
     for number in np.nonzero(shared)[0].tolist():
         shorter = min(len(runs), int(grams.sizes[number]))
-        yield number, int(shared[number]), float(shared[number] / max(1, shorter))
+        num_shared = int(shared[number])
+        share = float(shared[number] / max(1, shorter))
+        yield number, num_shared, share
 
 
 def _hit_by_runs(

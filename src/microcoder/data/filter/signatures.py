@@ -34,7 +34,8 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     estimates the Jaccard similarity of the texts' sets of runs. Its standard error is at most 1 /
     (2 * sqrt(permutations)).
     """
-    signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
+    shape = (len(texts), _NUM_PERMUTATIONS)
+    signatures = np.empty(shape, dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
     for place, tokens in enumerate(texts):
         # A short text is one run; an empty one is a run of one empty word.
@@ -49,7 +50,8 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
 def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
     """Return signatures that were packed by `tobytes`, shape (texts, permutations)."""
     rows = list(packed)
-    return np.frombuffer(b"".join(rows), dtype=np.uint32).reshape(len(rows), -1)
+    numbers = np.frombuffer(b"".join(rows), dtype=np.uint32)
+    return numbers.reshape(len(rows), -1)
 
 
 @lru_cache(maxsize=8)
@@ -63,7 +65,8 @@ def _permutations(
         digest = hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()
         drawn.append(digest[:16])
     # Little-endian on every machine, for the same numbers.
-    numbers = np.frombuffer(b"".join(drawn), dtype="<u8").reshape(num, 2).astype(np.uint64)
+    numbers = np.frombuffer(b"".join(drawn), dtype="<u8")
+    numbers = numbers.reshape(num, 2).astype(np.uint64)
     factors = numbers[:, 0] | np.uint64(1)
     offsets = numbers[:, 1]
     return factors, offsets

@@ -79,7 +79,8 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
     if not is_json_value(expected, is_expected=True):
         raise NotACall(f"the expected value {_explain_value(expected)}")
     try:
-        return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
+        text = "\n".join(map(write_json, arguments))
+        return TestCase(input=text, output=write_json(expected))
     except ValueError as error:
         raise NotACall(str(error)) from None
 
@@ -88,7 +89,13 @@ _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
 """Functions of LeetCodeDataset that make nodes from lists, and the type of these nodes."""
 _SAME = ("is_same_list", "is_same_tree")
 """Functions of LeetCodeDataset that compare nodes."""
-_WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
+_WORDS = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "null": None,
+    "true": True,
+    "false": False,
+}
 """Names that stand for values, some of them JSON's."""
 _ROOTS = ("Solution", "solution", "my_solution", "sol")
 """Names of the object, class or module whose method or function is called."""
@@ -479,7 +486,8 @@ class _Literals(ast.NodeTransformer):
             case ast.Call(
                 func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]
             ):
-                if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
+                word = text.strip().lower().lstrip("+-")
+                if word in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
             case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
                 items = self.visit(values)
@@ -522,7 +530,8 @@ def _usual(kinds: Sequence[str]) -> str:
 def _fits(comparison: _Comparison, call: Call) -> bool:
     """Whether a comparison's values have the types of `call`; None and [] fit every type."""
     parameters = call.parameters or ["json"] * len(comparison.kinds)
-    for kind, shown, value in zip(parameters, comparison.kinds, comparison.arguments, strict=False):
+    arguments = zip(parameters, comparison.kinds, comparison.arguments, strict=False)
+    for kind, shown, value in arguments:
         if not _has_type(kind, shown, value):
             return False
     return _has_type(call.returns, comparison.returns, comparison.expected)
@@ -549,13 +558,16 @@ def _real(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_real(item) for item in value]
     # Larger ones are not exact as floats.
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if abs(value) < 1 << 53:
         return float(value)
     return value
 
 
 def _tolerance(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
         raise NotACall(f"no tolerance: {shorten(value, 40)}")
     return float(value)
 

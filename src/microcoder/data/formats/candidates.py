@@ -263,7 +263,8 @@ class Candidate(Record):
             )
             for name in changed
         )
-        return self.model_copy(update={**changed, "lineage": self.lineage + lines})
+        lineage = self.lineage + lines
+        return self.model_copy(update={**changed, "lineage": lineage})
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
         """Return a rejection that holds the whole candidate; `reason` is such as `no_tests`."""
@@ -430,4 +431,5 @@ def process_row(
             text += f": {error}"
         # Lone surrogates can be in any message, but not in UTF-8.
         text = text.encode("utf-8", "replace").decode("utf-8")
-        return candidate.reject(stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])
+        detail = " ".join(text.split())[:_MAX_DETAIL]
+        return candidate.reject(stage, "row_fault", detail)

@@ -217,7 +217,8 @@ def _find_verdict(code: str, folder: str) -> Known | None:
     comment = _EXPECTED.search(code)
     names = [folder]
     if comment:
-        names = comment[1].lower().replace("-", "_").split(",")
+        written = comment[1].lower().replace("-", "_")
+        names = written.split(",")
     verdicts = {_KNOWN.get(name.strip()) for name in names}
     if len(verdicts) > 1:
         return None if "accepted" in verdicts else "wrong_answer"

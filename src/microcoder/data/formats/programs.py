@@ -58,7 +58,8 @@ _PLATFORMS = {
 
 def language_of(path: str) -> str:
     """Return the language of a file by its suffix; empty if it is not known."""
-    return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
+    suffix = splitext(path)[1].lower()
+    return _LANGUAGES.get(suffix.removeprefix("."), "")
 
 
 def name_language(name: str) -> str:

@@ -234,7 +234,8 @@ class Row:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; empty if it is missing."""
-        return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
+        what = f"an item of {name}"
+        return tuple(_typed(item, str, what, "text") for item in self.items(name))
 
     def listed(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; a text that does not look like a list counts as a list of one."""
@@ -316,7 +317,9 @@ class Row:
             return value.isoformat()[:10]
         if is_number(value):
             try:
-                return datetime.fromtimestamp(value, tz=UTC).date().isoformat() if value > 0 else ""
+                if not value > 0:
+                    return ""
+                return datetime.fromtimestamp(value, tz=UTC).date().isoformat()
             except (ValueError, OverflowError, OSError):
                 return ""
         text = self.optional(name).strip()

@@ -140,7 +140,8 @@ def find_tolerance(statement: str) -> Tolerance | None:
         if not _OF_ANSWERS.search(sentence):
             continue
         last = 0
-        for match in (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence)):
+        matches = (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence))
+        for match in matches:
             size = _size_of(match)
             # Not from before the last number: words there are about that one.
             begin = max(last, match.start() - _CHARACTERS_BEFORE)
@@ -163,7 +164,8 @@ def find_tolerance(statement: str) -> Tolerance | None:
 
 def _as_text(statement: str) -> str:
     """Return a statement without a page's tags and entities; non-breaking spaces are spaces."""
-    return html.unescape(_TAG.sub("", statement)).replace("\u00a0", " ")
+    plain = html.unescape(_TAG.sub("", statement))
+    return plain.replace("\u00a0", " ")
 
 
 def _size_of(match: re.Match[str]) -> float:

@@ -194,7 +194,8 @@ def pair_tests(
         return _call_tests(inputs, outputs, fn_name, platform, code)
     tests = []
     for given, expected in zip(inputs, outputs, strict=True):
-        tests.append(TestCase(input=_stream(given), output=_stream(expected)))
+        test = TestCase(input=_stream(given), output=_stream(expected))
+        tests.append(test)
     return DecodedTests(tuple(tests))
 
 

@@ -82,7 +82,8 @@ def run_steps(
                 done += shards[index].num_rows
                 on_progress(step.name, done, num_rows)
             before = parts
-    return list(plan.values()), _count(shards, all_steps, plan, num_redone)
+    step_counts = _count(shards, all_steps, plan, num_redone)
+    return list(plan.values()), step_counts
 
 
 def count_missing(
@@ -95,7 +96,8 @@ def count_missing(
     """Return, by step, the number of input rows in shards that it has not done yet."""
     num_missing = {}
     for name, parts in _plan((collect, *steps), shards, work).items():
-        num_missing[name] = sum(shards[index].num_rows for index in _find_missing(parts))
+        missing = _find_missing(parts)
+        num_missing[name] = sum(shards[index].num_rows for index in missing)
     return num_missing
 
 

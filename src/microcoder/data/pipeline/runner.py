@@ -141,7 +141,9 @@ def _open(step: Step, opened: ExitStack) -> Take:
         def look(shard_input: object, path: Path) -> Looks:
             # Only a first step, which is no barrier, reads places.
             assert isinstance(shard_input, Path)
-            return step.opens(step.settings).look(list(KeptRows(shard_input)))
+            opened_step = step.opens(step.settings)
+            rows = list(KeptRows(shard_input))
+            return opened_step.look(rows)
 
         return look
     work = step.opens(step.settings, opened)

@@ -93,7 +93,8 @@ class Step:
             field=row.reason,
             detail=row.detail,
         )
-        return row.candidate.model_copy(update={"lineage": (*row.candidate.lineage, line)})
+        lineage = (*row.candidate.lineage, line)
+        return row.candidate.model_copy(update={"lineage": lineage})
 
 
 class MapStep(Step):

@@ -104,7 +104,8 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
             "and build again"
         )
     for path in sorted(corpus.glob("rejected-*.parquet")):
-        pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
+        rejected = pq.read_table(path, columns=_REJECTED_COLUMNS)
+        pq.write_table(rejected, target / path.name)
     shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
     # Of what is published alone, since problems without a licence are left out.
     licence = find_licence(licences)

@@ -372,7 +372,8 @@ def _quote(text: str) -> str:
 
 def _one_line(text: str) -> str:
     # A lone surrogate in an output would make the message impossible to write as UTF-8.
-    line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    line = " ".join(text.split())
+    line = line.encode("utf-8", "backslashreplace").decode()
     if len(line) <= _MAX_DETAIL:
         return line
     return line[: _MAX_DETAIL - 3] + "..."

@@ -172,7 +172,9 @@ def find_recipe(path: Path) -> Path:
 
 def name_recipe(path: Path) -> str:
     """Return the name of a recipe: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
-    return path.absolute().parent.name if path.stem == "config" else path.stem
+    if path.stem == "config":
+        return path.absolute().parent.name
+    return path.stem
 
 
 def _recipe_names() -> dict[str, Path]:
@@ -358,7 +360,8 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
         for model in models:
             kind = model.model_fields.get("kind")
             if kind is not None and len(models) > 1:
-                meaning = (inspect.getdoc(model) or "").split("\n")[0]
+                documentation = inspect.getdoc(model) or ""
+                meaning = documentation.split("\n")[0]
                 yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", meaning)
             for key in list_keys(model, f"{prefix}{name}."):
                 # The kind of a table is listed above, once for each of its values.

@@ -125,5 +125,6 @@ def explain_fault(fault: ErrorDetails, key: str = "") -> str:
         sentence = _SENTENCES[kind](fault.get("ctx", {}))
     # `int_parsing`, `float_type` ...: the first word says what the value must be.
     elif kind.endswith(_ENDS_OF_KINDS):
-        sentence = _KINDS.get(kind.partition("_")[0], fault["msg"])
+        expected_type = kind.partition("_")[0]
+        sentence = _KINDS.get(expected_type, fault["msg"])
     return f"{key}: {sentence}" if key else sentence

@@ -246,7 +246,8 @@ def _joins(ahead: str, *, is_whole: bool) -> list[str]:
         return [f"{ahead.rstrip()}\n\n"]
     bare = ahead.rstrip(" \t")
     lines = bare if bare.endswith("\n") else f"{bare}\n"
-    return list(dict.fromkeys((ahead, bare, f"{lines}    ", f"{lines}        ", lines)))
+    spellings = (ahead, bare, f"{lines}    ", f"{lines}        ", lines)
+    return list(dict.fromkeys(spellings))
 
 
 def _longest_program(ahead: str, answer: str, fn_name: str) -> str | None:
@@ -327,7 +328,9 @@ def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
         if not block.is_closed or not block.code.strip():
             continue
         # What does not compile has no traits, and would be parsed in vain.
-        traits = sketch(block.code, language) if block.compiles is not False else Sketch()
+        traits = Sketch()
+        if block.compiles is not False:
+            traits = sketch(block.code, language)
         rank = _rank_block(block, traits, best_traits, language)
         # Of equally good blocks the last one counts, hence not `>`.
         if rank >= best_rank:

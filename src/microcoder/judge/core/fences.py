@@ -15,7 +15,16 @@ from microcoder.judge.core.sketches import reads_as_code, sketch
 from microcoder.judge.core.syntax import try_parse
 
 ALIASES = {
-    "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
+    "python": (
+        "python",
+        "py",
+        "python3",
+        "py3",
+        "python2",
+        "pypy",
+        "pypy3",
+        "sage",
+    ),
     "cpp": (
         "cpp",
         "c++",
@@ -34,7 +43,17 @@ ALIASES = {
     "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
 }
 """Language -> the tags of a code fence that mean it."""
-_SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
+_SHELLS = (
+    "bash",
+    "sh",
+    "shell",
+    "zsh",
+    "cmd",
+    "console",
+    "terminal",
+    "powershell",
+    "ps1",
+)
 """Tags of lines for a shell."""
 _SHOWN = (
     "text",
@@ -220,7 +239,8 @@ def find_head(text: str, language: str) -> Head | None:
         return None
     first = fences[0]
     start = _find_head_start(text, language)
-    is_empty = not (text[start : first.start] + text[first.start : first.code_end]).strip()
+    code_with_fence = text[start : first.start] + text[first.start : first.code_end]
+    is_empty = not code_with_fence.strip()
     # A fence that nothing comes before opens a block and closes none.
     if is_empty:
         return None
@@ -294,10 +314,12 @@ def find_marked(text: str, language: str) -> list[Block]:
     spans = list(_find_listed(text)) or list(_find_held(text))
     blocks = []
     for start, end in spans[:_MOST_PARSES]:
-        code = _ELEMENT.sub("", text[start:end]).lstrip("\r\n")
+        code = _ELEMENT.sub("", text[start:end])
+        code = code.lstrip("\r\n")
         if len(code) > _MOST_PARSED_CHARACTERS:
             continue
-        for form in (code, _dedent(code), html.unescape(_dedent(code))):
+        dedented = _dedent(code)
+        for form in (code, dedented, html.unescape(dedented)):
             if sketch(form, language).stands:
                 compiles = True if language == "python" else None
                 blocks.append(Block(start, end, language, form, compiles=compiles))
@@ -367,11 +389,13 @@ class Scan:
         opener = self._fences[index]
         further = range(index + 1, len(self._fences))
         # Bounded on both sides: a response of fences alone must not take quadratic time.
-        ends = [end for end in further[: 2 * _MOST_ENDS] if self._fences[end].ends(opener)]
+        nearest = further[: 2 * _MOST_ENDS]
+        ends = [end for end in nearest if self._fences[end].ends(opener)]
         if ends or len(opener.run) <= _SHORTEST_RUN:
             return ends[:_MOST_ENDS]
         # It was opened with more marks than any fence behind it has.
-        alike = [end for end in further[-_MOST_ENDS:] if self._fences[end].is_like(opener)]
+        last = further[-_MOST_ENDS:]
+        alike = [end for end in last if self._fences[end].is_like(opener)]
         return alike[-1:]
 
     def _close(self, index: int, ends: list[int]) -> tuple[Block | None, int]:

@@ -306,7 +306,8 @@ def write_parquet(
     import pyarrow.parquet as pq
 
     with new_file(path) as partial:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
+        table = pa.Table.from_pylist(list(rows), schema=schema)
+        pq.write_table(table, partial, compression="zstd")
 
 
 def to_line(row: Mapping[str, Any]) -> str:
@@ -329,7 +330,8 @@ def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
     """Return the first item of each group, then the second of each, and so on."""
     taken: list[T] = []
-    for index in range(max(map(len, groups), default=0)):
+    longest = max(map(len, groups), default=0)
+    for index in range(longest):
         for group in groups:
             if index < len(group):
                 taken.append(group[index])

@@ -118,7 +118,8 @@ class BaseJudge(ABC):
                 "pass one problem per program"
             )
         prepared = []
-        for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+        pairs = zip(programs, problems, strict=True)
+        for number, (program, problem) in enumerate(pairs):
             prepared.append(self._prepare(program, problem, f"program {number}"))
         futures = self._begin_all(programs, prepared)
         ready: SimpleQueue[int] = SimpleQueue()

@@ -102,7 +102,8 @@ def explain(faults: Sequence[ErrorDetails]) -> str:
     shown = []
     for fault in faults[:_MAX_FAULTS_SHOWN]:
         where = ".".join(str(part)[:60] for part in fault["loc"])
-        shown.append(f"{where or 'body'}: {str(fault['msg'])[:200]}")
+        message = str(fault["msg"])[:200]
+        shown.append(f"{where or 'body'}: {message}")
     num_left = len(faults) - len(shown)
     if num_left:
         shown.append(f"and {num_left} more")
@@ -218,7 +219,8 @@ class Service:
             Refused: the request is too large, cannot be judged, or was not done in time.
         """
         # By identity: a request holds each problem once, and comparing tests takes long.
-        distinct = list({id(problem): problem for problem in problems}.values())
+        by_identity = {id(problem): problem for problem in problems}
+        distinct = list(by_identity.values())
         self._check_size(len(programs), distinct)
         for problem in distinct:
             self._check_problem(problem)
@@ -227,7 +229,8 @@ class Service:
             await asyncio.to_thread(self._prepare, distinct)
             # A task each, so that they land in any order.
             numbers: dict[asyncio.Future[Verdict], int] = {}
-            for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            pairs = zip(programs, problems, strict=True)
+            for number, (program, problem) in enumerate(pairs):
                 numbers[asyncio.ensure_future(self._judge(program, problem))] = number
             over = asyncio.ensure_future(self._over.wait())
             give_up = time.monotonic() + self.settings.request_seconds

@@ -86,11 +86,14 @@ def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
     if not asked:
         return 0.0, 1.0
     share = hits / asked
-    centre = share + _NORMAL * _NORMAL / (2 * asked)
-    variance = share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked)
+    z_squared = _NORMAL * _NORMAL
+    centre = share + z_squared / (2 * asked)
+    variance = share * (1 - share) / asked + z_squared / (4 * asked * asked)
     half = _NORMAL * math.sqrt(variance)
-    scale = 1 + _NORMAL * _NORMAL / asked
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    scale = 1 + z_squared / asked
+    low = (centre - half) / scale
+    high = (centre + half) / scale
+    return max(0.0, low), min(1.0, high)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
@@ -105,7 +108,8 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
             "1 <= k <= samples"
         )
     # The plain 1 - (1 - p)^k with an estimated p is biased, hence counts of subsets.
-    return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
+    num_wrong = num_samples - num_correct
+    return 1.0 - math.comb(num_wrong, k) / math.comb(num_samples, k)
 
 
 def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
@@ -147,7 +151,9 @@ def _resample(values: tuple[float, ...]) -> tuple[float, float]:
     draw = random.Random(0).choices
     means = sorted(sum(draw(values, k=num)) / num for _ in range(NUM_RESAMPLES))
     last = NUM_RESAMPLES - 1
-    return means[round(TAIL * last)], means[round((1 - TAIL) * last)]
+    low = means[round(TAIL * last)]
+    high = means[round((1 - TAIL) * last)]
+    return low, high
 
 
 def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
@@ -164,7 +170,8 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
     for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE):
         drawn = array[generator.integers(len(array), size=size)]
         parts.append(drawn.mean(axis=1))
-    low, high = np.quantile(np.concatenate(parts), [TAIL, 1 - TAIL])
+    means = np.concatenate(parts)
+    low, high = np.quantile(means, [TAIL, 1 - TAIL])
     return float(low), float(high)
 
 
@@ -187,4 +194,6 @@ def ends_without_spread(
         highest: upper bound of a draw.
     """
     unseen = 1 - TAIL ** (1 / num_draws)
-    return value + unseen * (lowest - value), value + unseen * (highest - value)
+    low = value + unseen * (lowest - value)
+    high = value + unseen * (highest - value)
+    return low, high

@@ -86,7 +86,8 @@ def render(
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
         figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue()
-    head, _, rest = svg[svg.index("<svg") :].partition(">")
+    begin = svg.index("<svg")
+    head, _, rest = svg[begin:].partition(">")
     label = 'role="img" aria-labelledby="title description"'
     text = f'<title id="title">{escape(title)}</title>'
     text += f'<desc id="description">{escape(description)}</desc>'

@@ -93,7 +93,8 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
         return []
     by_level = {}
     for level in choice.levels:
-        by_level[level] = list(read_level(judged.histories, level, choice.metric).values())
+        by_seed = read_level(judged.histories, level, choice.metric)
+        by_level[level] = list(by_seed.values())
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
@@ -460,7 +461,8 @@ def _describe_accuracies(values: Sequence[float]) -> str:
 
 def _head(*columns: str) -> list[str]:
     """Return the first two lines of a table."""
-    return [_row(*columns), _row(*["---"] * len(columns))]
+    rule = ["---"] * len(columns)
+    return [_row(*columns), _row(*rule)]
 
 
 def _row(*cells: object) -> str:

@@ -220,7 +220,9 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
         first: the same with the seed that it replicates.
         seeds_from: how far the replication's seeds are from the others.
     """
-    if not (isinstance(config.model, MicroModel) and isinstance(first.model, MicroModel)):
+    if not isinstance(config.model, MicroModel):
+        return config
+    if not isinstance(first.model, MicroModel):
         return config
     start = config.model.warm_start
     # The recipe names the run's seed there, so it has moved already.
@@ -252,7 +254,8 @@ def _resolver(
         text = json.dumps([study.set, chosen.set, keys])
         config = read(fill_seed(text, seed))
         if seeds_from and isinstance(config.model, MicroModel):
-            config = _move_start(config, read(fill_seed(text, seed - seeds_from)), seeds_from)
+            first = read(fill_seed(text, seed - seeds_from))
+            config = _move_start(config, first, seeds_from)
         return config.model_copy(update={"seed": seed})
 
     return resolve
@@ -284,8 +287,8 @@ def _identify(
         "runs": {level: runs[level].name for level in sorted(runs)},
     }
     text = json.dumps(parts, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{path}:{function}", digest
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{path}:{function}", digest[:16]
 
 
 def plan_work(
@@ -401,9 +404,11 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
-    labels = _group_labels({work.label: work.folder.name for work in done})
+    names = {work.label: work.folder.name for work in done}
+    labels = _group_labels(names)
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
-        _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
+        catalogue = json.dumps(labels, indent=2)
+        _add(archive, f"{code}/{CATALOGUE}", catalogue.encode())
         for work in distinct_work(done):
             for name, content in _read_records(work):
                 _add(archive, f"{code}/{work.folder.name}/{name}", content)
@@ -449,7 +454,8 @@ def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
 
         path = run.evaluation_file(step)
         light = io.BytesIO()
-        pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
+        tiers = pq.read_table(path, columns=["problem_id", "tier"])
+        pq.write_table(tiers, light)
         yield path.relative_to(work.folder).as_posix(), light.getvalue()
 
 

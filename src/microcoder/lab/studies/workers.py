@@ -124,7 +124,8 @@ def _begin(logs: Path, jobs: int) -> None:
     # A Ctrl-C reaches it once, from the parent, and only at work.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    log = os.open(logs / f"worker-{os.getpid()}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log_file = logs / f"worker-{os.getpid()}.log"
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     # The descriptors themselves, since libraries in C write there, too.
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(log, descriptor)

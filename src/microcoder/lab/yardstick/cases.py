@@ -102,7 +102,8 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     right = [case for case in cases if case.expect]
     wrong = [case for case in cases if not case.expect]
     num_right = round(most * len(right) / len(cases))
-    drawn = source.sample(right, num_right) + source.sample(wrong, most - num_right)
+    drawn = source.sample(right, num_right)
+    drawn += source.sample(wrong, most - num_right)
     chosen = {case.id for case in drawn}
     return [case for case in cases if case.id in chosen]
 

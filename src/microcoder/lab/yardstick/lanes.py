@@ -186,7 +186,8 @@ class Lane:
         if self._process is None:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
-        request = json.dumps({name: getattr(case, name) for name in _ASKED})
+        asked = {name: getattr(case, name) for name in _ASKED}
+        request = json.dumps(asked)
         started = time.monotonic()
         message = None
         # The pipe is broken where the process has ended.
@@ -226,7 +227,8 @@ class Lane:
         self._spawn(log)
         message = self._read_message(_START_SECONDS)
         if message is None:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+            said = log.read_text(errors="replace").strip()
+            lines = said.splitlines() or ["it said nothing"]
             self.close()
             raise EvaluatorFault(f"the judge {self.judged.label} does not start: {lines[-1]}")
         if self._contain and message["containment"]:
