@@ -89,7 +89,9 @@ Answer with one JSON object and nothing else.
 
 Problem:
 """
-_SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, Annotated[int, Field(ge=LOWEST, le=HIGHEST)])
+_SCORE = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
+"""A score of one dimension."""
+_SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, _SCORE)
 Scores = create_model("Scores", __base__=Record, **_SCORES)
 """A model's reply: a score for each dimension."""
 

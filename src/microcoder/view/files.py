@@ -114,8 +114,11 @@ class ShownProblem:
 ReadProblem = Callable[[], ShownProblem]
 """A function that reads one problem."""
 
-ListProblems = Callable[[], Iterable[tuple[str, ReadProblem]]]
-"""A function that yields the names of problems, each with a function that reads the problem."""
+NamedProblem = tuple[str, ReadProblem]
+"""A problem's id, and a function that reads it."""
+
+ListProblems = Callable[[], Iterable[NamedProblem]]
+"""A function that yields problems by id."""
 
 
 class ProblemTests:
@@ -234,14 +237,14 @@ def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
 # ----- Lists of problems.
 
 
-def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
+def _generate(problems: Mapping[str, Any]) -> Iterator[NamedProblem]:
     """Yield the problems of the micro lab by id; raises for a config of another version."""
     train, heldout = generate_splits(TypeAdapter(MicroProblems).validate_python(problems))
     for problem in (*train, *heldout):
         yield problem.id, partial(_show, problem, "the run's seed, generated anew")
 
 
-def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
+def _list_benchmark(values: Mapping[str, Any]) -> Iterator[NamedProblem]:
     """Yield the problems of a benchmark by id; raises for a config of another version."""
     benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
     if isinstance(benchmark, ProblemFile):
@@ -252,7 +255,7 @@ def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProble
         yield from _list_questions(questions, benchmark.path)
 
 
-def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, ReadProblem]]:
+def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[NamedProblem]:
     for question in questions:
         yield question.id, partial(_load_question, question, path.name)
 
@@ -261,7 +264,7 @@ def _load_question(question: Question, origin: str) -> ShownProblem:
     return _show(question.load(), origin)
 
 
-def _read_file(path: Path) -> Iterator[tuple[str, ReadProblem]]:
+def _read_file(path: Path) -> Iterator[NamedProblem]:
     """Yield a file's problems or submissions by id.
 
     It is a file of ours, LiveCodeBench's, or of a known row format; other rows are skipped.

@@ -208,7 +208,8 @@ class IndexBuilder:
                 columns[name] = np.zeros(0, dtype=np.int32)
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         # Without rollouts there are no words, and an array of none has no type to index by.
-        ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
+        ranks_of_words = [SPLITS.index(word) for word in words["split"]]
+        ranks = np.array(ranks_of_words or [0])
         split_ranks = ranks[columns["split"]]
         # The last key comes first.
         keys = (columns["row"], split_ranks, columns["step"])

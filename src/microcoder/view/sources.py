@@ -167,8 +167,14 @@ class LineSource(RunSource):
             return False
         rows = []
         for number, light in enumerate(self._lights()):
-            row = {"split": self.split, "step": 0, "row": number}
-            rows.append({**row, **light})
+            rows.append(
+                {
+                    "split": self.split,
+                    "step": 0,
+                    "row": number,
+                    **light,
+                }
+            )
         self._builder.put_rows("lines", rows)
         # Last: files that cannot be read are an error each time, and not only the first.
         self._stamp = stamp
@@ -288,13 +294,15 @@ def _as_rollout(row: Row) -> Row:
     solutions = solutions or candidate.get("solutions") or []
     program = _first_accepted(solutions) or problem.get("reference")
     extraction = "" if program else "the source gives no solution"
+    tests = problem.get("tests") or ()
+    # A corpus has tests and no verdicts of them.
+    shown_tests = [{"verdict": "given"} for _ in tests]
     return {
         "prompt": row.get("statement") or candidate.get("statement") or "",
         "completion": found or row.get("raw") or None,
         "program": program,
         "extraction": extraction,
-        # A corpus has tests and no verdicts of them.
-        "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
+        "tests": shown_tests,
         "facts": _list_facts(row),
     }
 
@@ -562,6 +570,11 @@ class VerdictSource(LineSource):
             if "verdict" in row:
                 self._begins.append(begin)
                 problem_id = str(row.get("id", ""))
-                line = {"sample_index": 0, "problem_id": problem_id}
-                lights.append({**line, **light_verdict(row)})
+                lights.append(
+                    {
+                        "sample_index": 0,
+                        "problem_id": problem_id,
+                        **light_verdict(row),
+                    }
+                )
         return lights

@@ -315,7 +315,8 @@ class TrainingSource(RunSource):
             # In Arrow: a list of Python objects for each test takes three times as long as all
             # the rest.
             tests = table["tests"].combine_chunks()
-            seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64())
+            seconds = pc.list_flatten(tests).field("cpu_seconds")
+            seconds = seconds.cast(pa.float64())
             numbers = pc.list_parent_indices(tests).to_numpy()
             # `fmax` passes over NaN: both the start, and a test without a time.
             np.fmax.at(slowest, numbers, seconds.to_numpy(zero_copy_only=False))

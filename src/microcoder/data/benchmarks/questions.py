@@ -28,6 +28,9 @@ from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Dialect, Problem, TestCase
 
+OnBroken = Callable[[str], None]
+"""Called with what is wrong with a broken row, which is left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -107,7 +110,7 @@ class Benchmark(Config):
             f"type: --benchmark.kind {kind} --benchmark.path {self.path}"
         )
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return the selected problems; nothing of them is executed.
 
         A broken row is an error, unless `on_broken` is given: it is called with what is wrong, and
@@ -215,7 +218,7 @@ class LiveCodeBench(Benchmark):
     noun: ClassVar[str] = "LiveCodeBench file"
     system: ClassVar[str | None] = _EXPERT
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return the selected problems, ordered by id as LiveCodeBench orders them.
 
         See `Benchmark.read`.
@@ -480,7 +483,7 @@ class ProblemFile(Benchmark):
     (docs/rows.md)."""
     noun: ClassVar[str] = "problem file"
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return all problems of the file or folder; see `Benchmark.read`."""
         if self.path.is_dir():
             if self.format or self.columns:

@@ -65,12 +65,7 @@ def write_fence(code: str) -> str:
     return f"{ticks}\n{code}\n{ticks}"
 
 
-def replace_between(
-    text: str,
-    opening: str,
-    closing: str,
-    into: str = "",
-) -> str:
+def replace_between(text: str, opening: str, closing: str, into: str = "") -> str:
     """Return the text with everything from an opening to the next closing replaced.
 
     An opening without a closing stays. Case is ignored. The time is linear in the text, however

@@ -171,7 +171,12 @@ def _digest_shard(
     The source's place is not among it: its rows are the same anywhere.
     """
     parts = [asdict(part) for part in shard]
-    named: list[Any] = [source.name, source.format.name, source.revision, parts]
+    named: list[Any] = [
+        source.name,
+        source.format.name,
+        source.revision,
+        parts,
+    ]
     # Left out where there are none: shards that were keyed without them keep their keys.
     reader = find_source(settings.format)
     if reader and reader.digest:

@@ -191,7 +191,8 @@ class _Cutter(ast.NodeTransformer):
             case ast.Name(id=name):
                 is_answer = name in self._called
             case ast.Attribute(
-                value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name
+                value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)),
+                attr=name,
             ):
                 is_answer = name in self._called and root in _ROOTS
             case _:
@@ -202,7 +203,9 @@ class _Cutter(ast.NodeTransformer):
         # Whole, with the calls inside it, which the answer's process makes too.
         self.calls.append(node)
         return ast.Subscript(
-            ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load()
+            ast.Name(RESULTS, ast.Load()),
+            ast.Constant(len(self.calls) - 1),
+            ast.Load(),
         )
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
@@ -341,7 +344,9 @@ class _Reader:
                 call, other = self._sides(call, left, right)
                 match other:
                     case ast.Call(
-                        func=ast.Attribute(attr="approx"), args=[value], keywords=options
+                        func=ast.Attribute(attr="approx"),
+                        args=[value],
+                        keywords=options,
                     ):
                         return self._compare_within(
                             call, value, options, names, ("rel", 1e-6), "abs"
@@ -352,7 +357,8 @@ class _Reader:
                 return self._compare(call, other, names)
             case ast.Compare(
                 left=ast.Call(
-                    func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]
+                    func=ast.Name(id="abs"),
+                    args=[ast.BinOp(left=left, op=ast.Sub(), right=right)],
                 ),
                 ops=[ast.Lt() | ast.LtE()],
                 comparators=[bound],
@@ -363,7 +369,8 @@ class _Reader:
                 arguments, _ = self._read_call(call, names)
                 return _Comparison(arguments, _real(expected), absolute=_tolerance(within))
             case ast.Call(
-                func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]
+                func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"),
+                args=[left, right],
             ):
                 call, other = self._sides(call, left, right)
                 return self._compare_within(
@@ -484,7 +491,9 @@ class _Literals(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
             case ast.Call(
-                func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]
+                func=ast.Name(id="float"),
+                args=[ast.Constant(value=str(text))],
+                keywords=[],
             ):
                 word = text.strip().lower().lstrip("+-")
                 if word in ("inf", "infinity", "nan"):

@@ -19,7 +19,13 @@ from microcoder.data.formats import input_kits
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.includes import inline_includes
-from microcoder.data.formats.packages import Package, read_amount, setting_text
+from microcoder.data.formats.packages import (
+    Package,
+    PackagedProgram,
+    PackagedTest,
+    read_amount,
+    setting_text,
+)
 from microcoder.data.formats.programs import language_of
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.values import read_licence
@@ -184,7 +190,7 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     return read_amount(limits.get("time_multiplier"))
 
 
-def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
+def _list_tests(package: Package) -> Iterator[PackagedTest]:
     """Yield group, path of the input and path of the answer of each test."""
     # Also files that are no text: a test of these makes the package malformed, not smaller.
     for path in package.paths:
@@ -193,7 +199,7 @@ def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
             yield group, path, f"{path.removesuffix('.in')}.ans"
 
 
-def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
+def _list_submissions(package: Package) -> Iterator[PackagedProgram]:
     """Yield path and verdict of each submission's file.
 
     The verdict is None if it is not known, or if the submission has several files.

@@ -144,7 +144,12 @@ def head_of(code: str, fn_name: str) -> str | None:
 
 def _write_head(function: ast.FunctionDef) -> str | None:
     bare = ast.FunctionDef(
-        function.name, function.args, [ast.Pass()], [], function.returns, lineno=1
+        function.name,
+        function.args,
+        body=[ast.Pass()],
+        decorator_list=[],
+        returns=function.returns,
+        lineno=1,
     )
     try:
         return ast.unparse(bare).removesuffix("pass").rstrip()

@@ -368,12 +368,7 @@ class Row:
         )
 
 
-def _typed(
-    value: object,
-    kind: Any,
-    name: str,
-    what: str,
-) -> Any:
+def _typed(value: object, kind: Any, name: str, what: str) -> Any:
     """Return a value; Malformed, which calls the wanted type `what`, if it is of another."""
     if isinstance(value, kind):
         return value

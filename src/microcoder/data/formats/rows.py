@@ -24,7 +24,7 @@ from microcoder.data.formats.statements import find_checker
 from microcoder.data.formats.tests import read_literal_calls
 from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json, spell_int
-from microcoder.judge.core.errors import DataError, explain_fault, nearest
+from microcoder.judge.core.errors import DataError, Location, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
 
@@ -112,7 +112,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
         raise Malformed("bad_tests", f"tests: {error}") from None
 
 
-def _reason(fault: str, where: tuple[int | str, ...]) -> str:
+def _reason(fault: str, where: Location) -> str:
     """Return the reason to reject a record, from pydantic's type and place of a fault."""
     if fault == "string_unicode":
         return "bad_unicode"

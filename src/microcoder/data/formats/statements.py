@@ -159,7 +159,9 @@ def find_tolerance(statement: str) -> Tolerance | None:
         return None
     if not absolute and not relative:
         return None
-    return Tolerance(next(iter(absolute), None), next(iter(relative), None))
+    only_absolute = next(iter(absolute), None)
+    only_relative = next(iter(relative), None)
+    return Tolerance(only_absolute, only_relative)
 
 
 def _as_text(statement: str) -> str:

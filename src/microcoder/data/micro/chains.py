@@ -91,7 +91,11 @@ MEMORY_LIMIT_MIB = 256
 """Memory limit of a problem."""
 MODULUS = 10
 """Steps are taken modulo this number."""
-NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
+NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {
+    "easy": (2, 3),
+    "medium": (4, 5),
+    "hard": (6, 7),
+}
 """Tier -> possible numbers of steps of a problem: harder problems need longer thinking."""
 # Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be
 # begun in its middle.

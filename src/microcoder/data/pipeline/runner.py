@@ -84,7 +84,8 @@ class Runner:
                 initializer=_start_worker,
             )
         index_of = {}
-        for index, (shard_input, path) in enumerate(zip(inputs, paths, strict=True)):
+        shards = zip(inputs, paths, strict=True)
+        for index, (shard_input, path) in enumerate(shards):
             future = self._pool.submit(_take, (step.name, step), shard_input, path)
             index_of[future] = index
         try:
@@ -106,7 +107,8 @@ def _run_here(
     """Run a step on each shard in this process, one after the other."""
     with ExitStack() as opened:
         take = _open(step, opened)
-        for index, (shard_input, path) in enumerate(zip(inputs, paths, strict=True)):
+        shards = zip(inputs, paths, strict=True)
+        for index, (shard_input, path) in enumerate(shards):
             yield index, take(shard_input, path)
 
 

@@ -167,7 +167,9 @@ def _write_jsonl(problems: Sequence[Problem], path: Path) -> None:
     write_problems(path, problems)
 
 
-EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
+WriteFile = Callable[[Sequence[Problem], Path], None]
+"""A function that writes problems to a file."""
+EXPORTS: Mapping[str, WriteFile] = {
     "verl": _write_verl,
     "trl": _write_trl,
     "nemogym": _write_nemogym,

@@ -338,7 +338,8 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
     if not text and wanted:
         return f"no output, expected {_quote(wanted)}"
     # Blank lines count here, unlike in the comparison: so does the reader of the message.
-    for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
+    pairs = zip_longest(all_lines(text), all_lines(wanted))
+    for number, (line, other) in enumerate(pairs, 1):
         if line is None:
             quoted = _quote(other.rstrip(WHITE_SPACE))
             return f"line {number}: expected {quoted}, the output ends ({number - 1} lines)"
@@ -356,7 +357,8 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
 def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
     num_wanted = count_tokens(wanted)
     # Not strict: a line with more tokens is what the last message below is about.
-    for number, (token, other) in enumerate(zip(tokens(line), tokens(wanted), strict=False), 1):
+    pairs = zip(tokens(line), tokens(wanted), strict=False)
+    for number, (token, other) in enumerate(pairs, 1):
         if token != other and not agree(token, other):
             where = f"token {number}: " if num_wanted > 1 else ""
             return f"{where}expected {_quote(other)}, got {_quote(token)}"

@@ -87,9 +87,17 @@ _NOTATIONS = (
 """Tags of data and documents."""
 NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
 """Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
-TAGS = NO_PROGRAM.union(
-    *ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts")
+_OTHER_LANGUAGES = (
+    "c",
+    "rust",
+    "go",
+    "ruby",
+    "kotlin",
+    "typescript",
+    "ts",
 )
+"""Tags of languages that are not judged."""
+TAGS = NO_PROGRAM.union(*ALIASES.values(), _OTHER_LANGUAGES)
 """All tags that are known: another word behind a fence may be prose."""
 
 _ODD_SPACES = {
@@ -261,7 +269,8 @@ def find_head(text: str, language: str) -> Head | None:
 def _find_head_start(text: str, language: str) -> int:
     """Return the offset at which code begins: after blank lines and a line with the language's
     name."""
-    start = len(text) - len(_BLANK_LINES.sub("", text, count=1))
+    code_and_rest = _BLANK_LINES.sub("", text, count=1)
+    start = len(text) - len(code_and_rest)
     tag_line = _TAG_LINE.match(text, start)
     if tag_line is not None and tag_line[1].lower() in ALIASES.get(language, ()):
         return tag_line.end()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
+from microcoder.judge.core.errors import ConfigError, DataError, Location, explain_fault
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.languages.definition import CURRENT_VERSION, Language
 
@@ -130,7 +130,7 @@ def read_language(path: Path) -> Language:
     return language
 
 
-def _find_line(text: str, location: tuple[int | str, ...]) -> int:
+def _find_line(text: str, location: Location) -> int:
     """Return the number of the first line that has a setting's key, or its table's.
 
     It is 1 if the key is missing.

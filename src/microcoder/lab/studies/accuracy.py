@@ -18,6 +18,9 @@ from functools import lru_cache
 Solved = Mapping[str, Sequence[bool | None]]
 """Problem id -> whether each sample solved it; None is unscored."""
 
+Ends = tuple[float, float]
+"""Lower and upper end of an interval."""
+
 NUM_RESAMPLES = 10_000
 """Number of resamples of the problems from which an interval is read."""
 
@@ -78,7 +81,7 @@ def estimate_difference(
     return _bootstrap(changes, lowest=-1.0)
 
 
-def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
+def wilson_interval(hits: int, asked: int) -> Ends:
     """Return the 95 % score interval of a share, valid also at 0 and 1 (Wilson 1927).
 
     It is (0, 1) if nothing was asked.
@@ -144,7 +147,7 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     return Estimate(mean, min(low, mean), max(high, mean), num)
 
 
-def _resample(values: tuple[float, ...]) -> tuple[float, float]:
+def _resample(values: tuple[float, ...]) -> Ends:
     """Return the bounds of a bootstrap interval for a mean, computed without numpy."""
     num = len(values)
     # A fixed seed, as with numpy: an interval must not change from look to look.
@@ -156,7 +159,7 @@ def _resample(values: tuple[float, ...]) -> tuple[float, float]:
     return low, high
 
 
-def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
+def _resample_by_numpy(values: tuple[float, ...]) -> Ends:
     """Return the quantiles of the means of resamples; ImportError without numpy."""
     import numpy as np
 
@@ -180,7 +183,7 @@ def ends_without_spread(
     num_draws: int,
     lowest: float,
     highest: float,
-) -> tuple[float, float]:
+) -> Ends:
     """Return the ends of a 95 % interval of a mean, for draws that all have the same value.
 
     The interval allows for draws that are otherwise but were not seen: the largest share of them

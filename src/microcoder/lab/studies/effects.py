@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from microcoder.lab.studies.accuracy import ends_without_spread
+from microcoder.lab.studies.accuracy import Ends, ends_without_spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -270,7 +270,7 @@ def _hardly_differ(values: Sequence[float], span: float) -> bool:
     return 0 < num_different <= _FEW
 
 
-def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float]:
+def _ends_of_pairs(values: Sequence[float], *, span: float) -> Ends:
     """Return the ends of Bonett and Price's interval, which adds a pair in each direction."""
     padded = [value / span for value in values]
     padded += [1.0, -1.0]
@@ -285,7 +285,7 @@ def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, floa
     return low, high
 
 
-def _ends(values: Sequence[float], *, span: float | None) -> tuple[float, float]:
+def _ends(values: Sequence[float], *, span: float | None) -> Ends:
     """Return the ends of Student's 95 % interval of the mean of independent values."""
     num = len(values)
     mean = fmean(values)

@@ -70,12 +70,7 @@ def finish_axes(axes: Axes, *, ylabel: str, is_share: bool = False) -> None:
         axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=None, symbol=" %"))
 
 
-def render(
-    figure: Figure,
-    name: str,
-    title: str,
-    description: str,
-) -> Chart:
+def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     """Return a figure as a chart: the same figure gives the same bytes."""
     import matplotlib as mpl
 

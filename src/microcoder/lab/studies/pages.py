@@ -134,7 +134,16 @@ def _write_page(
         sentences += _remarks(result, study)
         lines.append(" ".join(sentences))
     lines += ["", "## What was compared", ""]
-    lines += _head("", "what is compared", *_NUMBERS, "by seed", "n", "alone", "p sign", "p size")
+    lines += _head(
+        "",
+        "what is compared",
+        *_NUMBERS,
+        "by seed",
+        "n",
+        "alone",
+        "p sign",
+        "p size",
+    )
     for result in judged.claims:
         lines += _contrast_rows(result, study)
     lines.append("")

@@ -517,7 +517,8 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     mask = masking.get("name", masking["kind"])
     # As published.
     name = kind.upper().replace("DR_GRPO", "Dr. GRPO")
-    if (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
+    is_published = (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False)
+    if is_published:
         name = "MicroCoder-GRPO"
         mask = "none"
     parts = [name]

@@ -318,7 +318,12 @@ class Lane:
 def _folders_of(judged: TestedJudge) -> list[str]:
     """Return the folders that a judge is loaded from, which its isolated process must see."""
     folders = []
-    for name in (judged.name.rpartition(":")[0], judged.path, judged.path.rpartition(":")[0]):
+    names = (
+        judged.name.rpartition(":")[0],
+        judged.path,
+        judged.path.rpartition(":")[0],
+    )
+    for name in names:
         if name and Path(name).exists():
             path = Path(name).absolute()
             folders.append(str(path if path.is_dir() else path.parent))
