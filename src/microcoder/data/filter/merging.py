@@ -180,5 +180,5 @@ def _name_source(origin: Origin, candidate: Candidate) -> Origin:
     # That names the record from which an earlier merge took the test.
     if origin.source:
         return origin
-    named = {"source": candidate.id, "licence": candidate.licence}
-    return origin.model_copy(update=named)
+    of_record = {"source": candidate.id, "licence": candidate.licence}
+    return origin.model_copy(update=of_record)

@@ -74,7 +74,7 @@ def read_polygon(row: Row) -> Candidate:
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
-    tags = [tag.get("value") or "" for tag in root.iterfind("tags/tag")]
+    tags = [tag.get("value") for tag in root.iterfind("tags/tag")]
     return package.candidate(
         statement,
         url=root.get("url") or "",

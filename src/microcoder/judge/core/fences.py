@@ -96,7 +96,7 @@ _OTHER_LANGUAGES = (
     "typescript",
     "ts",
 )
-"""Tags of languages that are not judged."""
+"""Tags of further languages."""
 TAGS = NO_PROGRAM.union(*ALIASES.values(), _OTHER_LANGUAGES)
 """All tags that are known: another word behind a fence may be prose."""
 
