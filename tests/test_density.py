@@ -12,7 +12,7 @@ ROOT = Path(__file__).parent.parent
 # Where a figure has fallen, its limit here follows it. Comments have a floor: 3 % of lines.
 MOST = {
     "src": {
-        "tokens a code line": 7.8,
+        "tokens a code line": 7.7,
         "branches in expressions a 100 statements": 9.8,
         "% of branches inside expressions": 40.2,
         "ternaries a 1000 code lines": 13.4,

@@ -185,7 +185,12 @@ class Endpoint:
         )
 
     def ask_again(
-        self, text: str, kind: type[Asked], *, seeds: Iterable[int], temperature: float = 0.0
+        self,
+        text: str,
+        kind: type[Asked],
+        *,
+        seeds: Iterable[int],
+        temperature: float = 0.0,
     ) -> Asked | None:
         """Return the first reply that parses as `kind`, trying the seeds in turn; None if none
         does."""
@@ -196,7 +201,12 @@ class Endpoint:
         return None
 
     def ask(
-        self, text: str, kind: type[Asked], *, seed: int = 0, temperature: float = 0.0
+        self,
+        text: str,
+        kind: type[Asked],
+        *,
+        seed: int = 0,
+        temperature: float = 0.0,
     ) -> Asked:
         """Return the model's reply to a prompt, parsed as `kind`.
 
@@ -212,9 +222,11 @@ class Endpoint:
         # All that decides a reply; where the model is reached is not among it.
         asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
         encoded = json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
-        path = self._find_cached(hashlib.sha256(encoded).hexdigest())
+        key = hashlib.sha256(encoded).hexdigest()
+        path = self._find_cached(key)
         if path and path.exists():
-            return _read_object(json.loads(path.read_text(encoding="utf-8"))["reply"], kind)
+            cached = json.loads(path.read_text(encoding="utf-8"))
+            return _read_object(cached["reply"], kind)
         completion = self.complete(
             {
                 "model": settings.model,
@@ -247,7 +259,8 @@ class Endpoint:
             answer = reply.json()
             # Some servers send no choice where the content was filtered: an empty answer, not a
             # broken server.
-            choice = (answer["choices"] or [{"message": {}}])[0]
+            choices = answer["choices"] or [{"message": {}}]
+            choice = choices[0]
             message = choice["message"]
             reason = choice.get("finish_reason")
             text = message.get("content") or ""
@@ -305,7 +318,8 @@ def _store(path: Path, content: Mapping[str, Any]) -> None:
 
 def _shorten(text: str) -> str:
     # Cut before it is split, since an answer may be a whole page.
-    return " ".join(text[: 4 * _MAX_SHOWN].split())[:_MAX_SHOWN]
+    beginning = text[: 4 * _MAX_SHOWN]
+    return " ".join(beginning.split())[:_MAX_SHOWN]
 
 
 def _read_object(text: str, kind: type[Asked]) -> Asked:
@@ -315,7 +329,9 @@ def _read_object(text: str, kind: type[Asked]) -> Asked:
         BadReply: it does not fit.
     """
     # Models write before and after what they were asked for.
-    json_text = text[text.find("{") : text.rfind("}") + 1]
+    begin = text.find("{")
+    end = text.rfind("}") + 1
+    json_text = text[begin:end]
     try:
         return kind.model_validate_json(json_text, strict=True, extra="ignore")
     except ValidationError as error:

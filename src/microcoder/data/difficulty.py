@@ -89,7 +89,9 @@ Answer with one JSON object and nothing else.
 
 Problem:
 """
-_SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, Annotated[int, Field(ge=LOWEST, le=HIGHEST)])
+_SCORE = Annotated[int, Field(ge=LOWEST, le=HIGHEST)]
+"""A score of one dimension."""
+_SCORES: dict[str, Any] = dict.fromkeys(DIMENSIONS, _SCORE)
 Scores = create_model("Scores", __base__=Record, **_SCORES)
 """A model's reply: a score for each dimension."""
 
@@ -106,7 +108,10 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         # No two scores share a seed: one reply would count twice.
         seeds = range(time, TIMES * _ATTEMPTS, TIMES)
         scores = model.ask_again(
-            f"{_PROMPT}{statement}\n", Scores, seeds=seeds, temperature=_TEMPERATURE
+            f"{_PROMPT}{statement}\n",
+            Scores,
+            seeds=seeds,
+            temperature=_TEMPERATURE,
         )
         if scores is None:
             return candidate
@@ -118,7 +123,8 @@ def score_difficulty(candidate: Candidate, model: Endpoint) -> Candidate:
         score += weight * mean
         shown.append(f"{name} {mean:.2f}")
     # Scores of another prompt are no measure of the same thing, so it is named with the model.
-    prompt_digest = hashlib.sha256(_PROMPT.encode()).hexdigest()[:_DIGEST_CHARACTERS]
+    digest = hashlib.sha256(_PROMPT.encode()).hexdigest()
+    prompt_digest = digest[:_DIGEST_CHARACTERS]
     predictor = f"{model.settings.model} {prompt_digest}"
     detail = f"{predictor}: {', '.join(shown)}"
     difficulty = candidate.difficulty.model_copy(
@@ -162,12 +168,15 @@ def read_responses(path: Path) -> dict[str, list[str]]:
             name = row.fields.name("id")
             if not name:
                 raise Malformed("missing_field", "id")
-            responses.setdefault(name, []).extend(row.fields.texts("responses"))
+            of_problem = responses.setdefault(name, [])
+            of_problem.extend(row.fields.texts("responses"))
     return responses
 
 
 def judge_attempts(
-    candidates: Sequence[Candidate], responses: Mapping[str, Sequence[str]], judge: Judge
+    candidates: Sequence[Candidate],
+    responses: Mapping[str, Sequence[str]],
+    judge: Judge,
 ) -> dict[str, tuple[int, int]]:
     """Judge a model's responses, and return by candidate id how many passed and were judged.
 
@@ -188,7 +197,8 @@ def judge_attempts(
             problems.append(problem)
     num_passed = Counter[str]()
     num_judged = Counter[str]()
-    for problem, verdict in zip(problems, judge.judge(programs, problems), strict=True):
+    verdicts = judge.judge(programs, problems)
+    for problem, verdict in zip(problems, verdicts, strict=True):
         num_passed[problem.id] += verdict.is_accepted
         num_judged[problem.id] += verdict.is_scorable
     return {name: (num_passed[name], num) for name, num in num_judged.items() if num}
@@ -253,7 +263,8 @@ def select(
     easy = {name: value for name, value in known.items() if value < settings.easy_below}
     # That many easy ones beside the others are their share of both; the last term is for rounding.
     ratio = settings.easy_share / (1 - settings.easy_share)
-    num_allowed = math.floor(ratio * (len(known) - len(easy)) + 1e-9)
+    num_hard = len(known) - len(easy)
+    num_allowed = math.floor(ratio * num_hard + 1e-9)
     # A digest of the id decides among equals: by the ids themselves, one source would go first.
     hardest_first = sorted(easy, key=lambda name: (-easy[name], _digest(name)))
     for name in hardest_first[num_allowed:]:

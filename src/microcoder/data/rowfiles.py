@@ -127,7 +127,8 @@ def _unpack(archive: Path, folder: Path) -> int:
     most = min(MOST_UNPACKED_BYTES, max(_ALWAYS_ALLOWED_BYTES, MOST_TIMES_LARGER * size))
     num_bytes = 0
     num_links = 0
-    members = _read_zip(archive) if archive.suffix.lower() == ".zip" else _read_tar(archive)
+    is_zip = archive.suffix.lower() == ".zip"
+    members = _read_zip(archive) if is_zip else _read_tar(archive)
     for number, (name, kind, opens) in enumerate(members, 1):
         path = PurePosixPath(name)
         if kind == "other" or path.is_absolute() or ".." in path.parts:
@@ -178,7 +179,8 @@ def _read_tar(archive: Path) -> Iterator[_Member]:
     with ExitStack() as opened:
         if archive.suffix.lower() == ".zst":
             pyarrow = _import_pyarrow(archive)
-            packed = opened.enter_context(pyarrow.input_stream(str(archive), compression="zstd"))
+            unpacked = pyarrow.input_stream(str(archive), compression="zstd")
+            packed = opened.enter_context(unpacked)
             # As a stream, since there is no seeking in what is unpacked on the way.
             content = opened.enter_context(tarfile.open(fileobj=packed, mode="r|", tarinfo=_Header))
         else:
@@ -316,7 +318,8 @@ def _list_parquet(
     row_bytes = -(-num_bytes // max(1, num_rows))
     rows_per_part = max_rows
     if max_bytes is not None:
-        rows_per_part = max(1, min(max_rows, max_bytes // max(1, row_bytes)))
+        num_fitting = max_bytes // max(1, row_bytes)
+        rows_per_part = max(1, min(max_rows, num_fitting))
     for first in range(0, num_rows, rows_per_part):
         num = min(rows_per_part, num_rows - first)
         yield FilePart(file, first, num, num_bytes=row_bytes * num)
@@ -461,7 +464,8 @@ def _read_parquet(root: Path, part: FilePart) -> Iterator[RawRow]:
                     yield _row_of(batch.slice(index, 1), f"{part.file}:{number}")
                 skip = max(0, skip - batch.num_rows)
     except (OSError, pyarrow.ArrowException) as error:
-        detail = shorten(" ".join(str(error).split()), 200)
+        message = " ".join(str(error).split())
+        detail = shorten(message, 200)
         # A fault for each row that is left: a part has as many as were announced.
         for missing in range(number + 1, part.first + part.num_rows + 1):
             yield RawRow(f"{part.file}:{missing}", None, b"", ("unreadable_file", detail))

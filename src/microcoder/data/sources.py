@@ -115,7 +115,13 @@ def download(name: str) -> Path:
     return Path(folder)
 
 
-def find_part(folder: Path, wanted: HubName, *, where: str, hint: str) -> tuple[str, ...]:
+def find_part(
+    folder: Path,
+    wanted: HubName,
+    *,
+    where: str,
+    hint: str,
+) -> tuple[str, ...]:
     """Return the files in a folder that match a Hub name, sorted.
 
     Args:
@@ -233,7 +239,9 @@ def open_source(
 
 
 def list_shards(
-    source: Source, rows_per_shard: int, bytes_per_shard: int | None = None
+    source: Source,
+    rows_per_shard: int,
+    bytes_per_shard: int | None = None,
 ) -> list[Shard]:
     """Return the shards of a source, the same in every run; every raw row is in exactly one.
 
@@ -283,7 +291,9 @@ def list_files(source: Source, shard: Shard) -> list[Path]:
 
 
 def _list_parts(
-    source: Source, rows_per_shard: int, bytes_per_shard: int | None
+    source: Source,
+    rows_per_shard: int,
+    bytes_per_shard: int | None,
 ) -> Iterator[FilePart]:
     """Yield the parts of a source's files; if its rows are folders, one part for each folder."""
     for place in source.files:
@@ -405,7 +415,10 @@ def collect_row(source: Source, row: RawRow) -> Candidate | Rejection:
     if row.values is not None:
         try:
             return source.format.read_row(
-                row.values, row.place, source=source.name, licence=source.licence
+                row.values,
+                row.place,
+                source=source.name,
+                licence=source.licence,
             )
         except Malformed as error:
             fault = (error.reason, error.detail)

@@ -42,18 +42,27 @@ def code_judge(mode: Mode = "all", **judge: Unpack[SharedJudgeKeys]) -> Scorer:
         # Inspect's two names of a length limit: the request's, and the model's.
         is_truncated = state.output.stop_reason in ("max_tokens", "model_length")
         program = extract_program(
-            state.output.completion, is_truncated=is_truncated, language=problem.language
+            state.output.completion,
+            is_truncated=is_truncated,
+            language=problem.language,
         )
         verdict = await judging.judge_async(program, problem)
         value = score(verdict, mode)
         figures = {**as_figures(verdict), "extraction": program.reason}
         if value is None:
             return Score.unscored(
-                reason=str(Outcome.SANDBOX_FAULT), explanation=verdict.detail, metadata=figures
+                reason=str(Outcome.SANDBOX_FAULT),
+                explanation=verdict.detail,
+                metadata=figures,
             )
         passed = f"{verdict.tests_passed}/{verdict.tests_total} tests"
         explanation = f"{verdict.outcome}, {passed}. {verdict.detail}"
-        return Score(value=value, answer=program.code, explanation=explanation, metadata=figures)
+        return Score(
+            value=value,
+            answer=program.code,
+            explanation=explanation,
+            metadata=figures,
+        )
 
     return judge_sample
 

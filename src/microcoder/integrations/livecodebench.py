@@ -40,7 +40,10 @@ Result = tuple[list[bool | int], dict[str, Any]]
 
 
 def run_test(
-    sample: Mapping[str, Any], test: str | None = None, debug: bool = False, timeout: float = 6
+    sample: Mapping[str, Any],
+    test: str | None = None,
+    debug: bool = False,
+    timeout: float = 6,
 ) -> Result:
     """Return the codes of a program's tests, and what LiveCodeBench calls metadata.
 
@@ -57,7 +60,10 @@ def run_test(
 
 
 def check_correctness(
-    sample: Mapping[str, Any], generation: str, timeout: float, debug: bool = True
+    sample: Mapping[str, Any],
+    generation: str,
+    timeout: float,
+    debug: bool = True,
 ) -> Result:
     """Return the same as `run_test`.
 
@@ -124,13 +130,16 @@ def _is_right(codes: Sequence[bool | int]) -> bool:
 
 
 def _run(
-    samples: Sequence[Mapping[str, Any]], codes: Sequence[str], timeout: float
+    samples: Sequence[Mapping[str, Any]],
+    codes: Sequence[str],
+    timeout: float,
 ) -> list[Result]:
     # One problem for all programs of a sample: its tests are read and kept once.
     by_sample = {id(sample): to_problem(sample, timeout) for sample in samples}
     # By identity: a sample is a dict, which has no hash, and large to compare.
     problems = [by_sample[id(sample)] for sample in samples]
-    verdicts = shared_judge().judge([Program(code) for code in codes], problems)
+    programs = [Program(code) for code in codes]
+    verdicts = shared_judge().judge(programs, problems)
     return list(map(describe, verdicts, problems))
 
 

@@ -71,7 +71,9 @@ class CodeServer(SimpleResourcesServer):
             raise HTTPException(422, str(error)) from None
         is_truncated = body.response.incomplete_details is not None
         program = extract_program(
-            body.response.output_text or "", is_truncated=is_truncated, language=problem.language
+            body.response.output_text or "",
+            is_truncated=is_truncated,
+            language=problem.language,
         )
         verdict = await shared_judge().judge_async(program, problem)
         reward = score_verdict(verdict)

@@ -63,7 +63,10 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
         self._state = State(step_count=0)
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, problem_id: str | None = None
+        self,
+        seed: int | None = None,
+        episode_id: str | None = None,
+        problem_id: str | None = None,
     ) -> CodeObservation:
         """Return the problem of that id, or one drawn by the seed.
 
@@ -90,7 +93,9 @@ class CodeEnvironment(Environment[CodeAction, CodeObservation, State]):
             raise DataError("no problem was asked yet; call reset() first")
         self._state.step_count += 1
         program = extract_program(
-            action.response, is_truncated=action.is_truncated, language=problem.language
+            action.response,
+            is_truncated=action.is_truncated,
+            language=problem.language,
         )
         (verdict,) = self._judge.judge([program], [problem])
         return CodeObservation(
@@ -121,13 +126,15 @@ def make_app() -> object:
         raise ConfigError(f"no corpus is set; type: export {CORPUS}=problems.jsonl")
     try:
         # `dict` refuses numbers and texts, which are JSON, too.
-        options = dict(json.loads(os.environ.get(JUDGE) or "{}"))
+        text = os.environ.get(JUDGE) or "{}"
+        options = dict(json.loads(text))
     except (TypeError, ValueError) as error:
         raise ConfigError(
             f"{JUDGE} is not a JSON object ({error}); write it as {JUDGE}='{{\"workers\": 4}}'"
         ) from None
     # Read once, before the first session: a server makes an environment for each.
-    environment = partial(CodeEnvironment, read_corpus(Path(corpus)), shared_judge(**options))
+    problems = read_corpus(Path(corpus))
+    environment = partial(CodeEnvironment, problems, shared_judge(**options))
     return create_app(
         environment,
         CodeAction,

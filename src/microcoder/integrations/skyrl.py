@@ -38,7 +38,8 @@ class CodeEnv(BaseTextEnv):
             options = getattr(env_config, "judge", None)
         self._judge = shared_judge(**(options or {}))
         # SkyRL adds its own setting to the columns of the row.
-        row = {name: value for name, value in (extras or {}).items() if name != "max_turns"}
+        columns = extras or {}
+        row = {name: value for name, value in columns.items() if name != "max_turns"}
         if "reward_spec" in row:
             row["reward_model"] = row.pop("reward_spec")
         self.problem = to_problem(row)
@@ -63,7 +64,10 @@ class CodeEnv(BaseTextEnv):
             **as_figures(verdict),
         }
         return BaseTextEnvStepOutput(
-            observations=[], reward=float(verdict.is_accepted), done=True, metadata=metadata
+            observations=[],
+            reward=float(verdict.is_accepted),
+            done=True,
+            metadata=metadata,
         )
 
     def get_metrics(self) -> dict[str, float]:

@@ -36,7 +36,11 @@ class CodeReward:
     __name__ = "code_reward"
 
     def __init__(
-        self, mode: Mode = "all", *, format: str | None = None, **judge: Unpack[SharedJudgeKeys]
+        self,
+        mode: Mode = "all",
+        *,
+        format: str | None = None,
+        **judge: Unpack[SharedJudgeKeys],
     ) -> None:
         """Set the options; the judge starts with the first program.
 
@@ -62,7 +66,9 @@ class CodeReward:
         return self._score(self._judge.judge(programs, problems), columns)
 
     def _read(
-        self, completions: Completions, columns: Mapping[str, Any]
+        self,
+        completions: Completions,
+        columns: Mapping[str, Any],
     ) -> tuple[list[Program], list[Problem]]:
         """Return the program of each completion, and its problem."""
         # One text or chat would pass for a list of letters or of messages.

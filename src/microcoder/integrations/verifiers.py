@@ -41,7 +41,9 @@ class CodeTask(vf.Task[CodeData, vf.State, CodeTaskConfig]):
         """
         problem = self.data.problem
         program = extract_program(
-            trace.last_reply or "", is_truncated=bool(trace.is_truncated), language=problem.language
+            trace.last_reply or "",
+            is_truncated=bool(trace.is_truncated),
+            language=problem.language,
         )
         verdict = await self._judge(program)
         share = verdict.tests_passed / max(1, verdict.tests_total)
@@ -99,7 +101,10 @@ class CodeTaskset(vf.Taskset[CodeTask, CodeConfig]):
             )
         for problem in read_corpus(self.config.corpus, format=self.config.format):
             data = CodeData(
-                id=problem.id, name=problem.id, prompt=instruct(problem), problem=problem
+                id=problem.id,
+                name=problem.id,
+                prompt=instruct(problem),
+                problem=problem,
             )
             yield CodeTask(data, self.config.task)
 

@@ -97,7 +97,8 @@ def search_texts(collection: Collection, words: Words) -> Row:
     index = source.index()
     mask = find_texts(source.parts(index), _read_needle(words))
     # Bits and no ids: those of a million rollouts are 125 kB.
-    bits = base64.b64encode(np.packbits(mask, bitorder="little").tobytes()).decode("ascii")
+    packed = np.packbits(mask, bitorder="little")
+    bits = base64.b64encode(packed.tobytes()).decode("ascii")
     return {"version": index.version, "num": len(mask), "bits": bits}
 
 
@@ -122,7 +123,9 @@ def show_rollout(collection: Collection, words: Words) -> Row:
         texts = [shown[name] for name in _TEXTS]
         for test in shown["tests"]:
             texts += [test.get("detail"), test.get("output")]
-        shown["matches"] = list_matches(_read_needle(words), [text for text in texts if text])
+        needle = _read_needle(words)
+        filled = [text for text in texts if text]
+        shown["matches"] = list_matches(needle, filled)
     return shown
 
 
@@ -172,7 +175,12 @@ def describe_test(test: Mapping[str, str], longest: int) -> Row:
     }
 
 
-def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[str, int]) -> Row:
+def _shorten_test(
+    number: int,
+    test: Mapping[str, Any],
+    longest: int,
+    cut: dict[str, int],
+) -> Row:
     texts = {}
     shown: Row = {}
     for name, value in test.items():
@@ -187,7 +195,12 @@ def _shorten_test(number: int, test: Mapping[str, Any], longest: int, cut: dict[
     return shown
 
 
-def _cut(text: object, longest: int, name: str, cut: dict[str, int]) -> str | None:
+def _cut(
+    text: object,
+    longest: int,
+    name: str,
+    cut: dict[str, int],
+) -> str | None:
     """Return a text cut to a length, which is noted in `cut`; None for another value."""
     if not isinstance(text, str):
         return None

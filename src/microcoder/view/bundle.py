@@ -82,7 +82,9 @@ def write_bundle(collection: Collection, folder: Path) -> Bundle:
 def _may_replace(folder: Path) -> bool:
     if not folder.is_dir():
         return False
-    return not any(folder.iterdir()) or (folder / _MARK).exists()
+    if not any(folder.iterdir()):
+        return True
+    return (folder / _MARK).exists()
 
 
 def write_report(run_directory: Path, *, against: Sequence[Path] = ()) -> Path:

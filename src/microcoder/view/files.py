@@ -114,8 +114,11 @@ class ShownProblem:
 ReadProblem = Callable[[], ShownProblem]
 """A function that reads one problem."""
 
-ListProblems = Callable[[], Iterable[tuple[str, ReadProblem]]]
-"""A function that yields the names of problems, each with a function that reads the problem."""
+NamedProblem = tuple[str, ReadProblem]
+"""A problem's id, and a function that reads it."""
+
+ListProblems = Callable[[], Iterable[NamedProblem]]
+"""A function that yields problems by id."""
 
 
 class ProblemTests:
@@ -224,8 +227,9 @@ def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
     """
     try:
         benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
-        questions = {question.id: question for question in benchmark.read(on_broken=lambda _: None)}
-        return digest_questions(questions[name] for name in names)
+        questions = benchmark.read(on_broken=lambda _: None)
+        by_id = {question.id: question for question in questions}
+        return digest_questions(by_id[name] for name in names)
     except (MicroCoderError, OSError, KeyError, ValueError):
         return None
 
@@ -233,24 +237,25 @@ def digest_asked(values: Mapping[str, Any], names: Sequence[str]) -> str | None:
 # ----- Lists of problems.
 
 
-def _generate(problems: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
+def _generate(problems: Mapping[str, Any]) -> Iterator[NamedProblem]:
     """Yield the problems of the micro lab by id; raises for a config of another version."""
     train, heldout = generate_splits(TypeAdapter(MicroProblems).validate_python(problems))
     for problem in (*train, *heldout):
         yield problem.id, partial(_show, problem, "the run's seed, generated anew")
 
 
-def _list_benchmark(values: Mapping[str, Any]) -> Iterator[tuple[str, ReadProblem]]:
+def _list_benchmark(values: Mapping[str, Any]) -> Iterator[NamedProblem]:
     """Yield the problems of a benchmark by id; raises for a config of another version."""
     benchmark: Benchmark = TypeAdapter(AnyBenchmark).validate_python(values)
     if isinstance(benchmark, ProblemFile):
         yield from _read_file(benchmark.path)
     else:
         # A broken row is no reason to show nothing of the others.
-        yield from _list_questions(benchmark.read(on_broken=lambda _: None), benchmark.path)
+        questions = benchmark.read(on_broken=lambda _: None)
+        yield from _list_questions(questions, benchmark.path)
 
 
-def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[tuple[str, ReadProblem]]:
+def _list_questions(questions: Iterable[Question], path: Path) -> Iterator[NamedProblem]:
     for question in questions:
         yield question.id, partial(_load_question, question, path.name)
 
@@ -259,13 +264,14 @@ def _load_question(question: Question, origin: str) -> ShownProblem:
     return _show(question.load(), origin)
 
 
-def _read_file(path: Path) -> Iterator[tuple[str, ReadProblem]]:
+def _read_file(path: Path) -> Iterator[NamedProblem]:
     """Yield a file's problems or submissions by id.
 
     It is a file of ours, LiveCodeBench's, or of a known row format; other rows are skipped.
     """
     if is_livecodebench(path):
-        yield from _list_questions(LiveCodeBench(path=path).read(on_broken=lambda _: None), path)
+        questions = LiveCodeBench(path=path).read(on_broken=lambda _: None)
+        yield from _list_questions(questions, path)
     elif path.is_dir():
         from microcoder.data.release.tables import read_released
 
@@ -306,7 +312,9 @@ def _read_row(read_again: Callable[[], Mapping[str, Any]], origin: str) -> Shown
 
 def _is_own(values: Mapping[str, Any]) -> bool:
     """Whether a row is of our own format, of problems or of submissions."""
-    return isinstance(values.get("id"), str) and isinstance(values.get("tests"), list)
+    if not isinstance(values.get("id"), str):
+        return False
+    return isinstance(values.get("tests"), list)
 
 
 def _show_submission(row: Mapping[str, Any], origin: str) -> ShownProblem:

@@ -76,7 +76,8 @@ class Index:
         """Return the count of each word of a column of `WORDS`; zeros are left out."""
         words = self.words[column]
         counts = np.bincount(self.columns[column], minlength=len(words))
-        return {word: int(count) for word, count in zip(words, counts, strict=True) if count}
+        counted = zip(words, counts, strict=True)
+        return {word: int(count) for word, count in counted if count}
 
     def find(self, name: str) -> int | None:
         """Return the position of the rollout `split/step/row`; None if there is no such rollout."""
@@ -100,7 +101,8 @@ class Index:
         if problem_id not in words:
             return []
         code = words.index(problem_id)
-        return [int(position) for position in np.flatnonzero(self.columns["problem_id"] == code)]
+        positions = np.flatnonzero(self.columns["problem_id"] == code)
+        return [int(position) for position in positions]
 
     def record(self, position: int) -> dict[str, Any]:
         """Return the columns of the rollout at a position as plain JSON values.
@@ -110,9 +112,11 @@ class Index:
         values = {name: column[position] for name, column in self.columns.items()}
         record: dict[str, Any] = {name: self.words[name][values[name]] for name in WORDS}
         for name in INTEGERS:
-            record[name] = None if values[name] == UNKNOWN else int(values[name])
+            value = values[name]
+            record[name] = None if value == UNKNOWN else int(value)
         for name in FLOATS:
-            record[name] = None if np.isnan(values[name]) else float(values[name])
+            value = values[name]
+            record[name] = None if np.isnan(value) else float(value)
         for name in FLAGS:
             record[name] = bool(values[name])
         return {"id": f"{record['split']}/{record['step']}/{record['row']}", **record}
@@ -181,11 +185,14 @@ class IndexBuilder:
                 column.append(codes.setdefault(word, len(codes)))
             columns[name] = np.array(column, dtype=np.int32)
         for name in INTEGERS:
-            columns[name] = np.array(_fill(rows, name, UNKNOWN), dtype=np.int32)
+            column = _fill(rows, name, UNKNOWN)
+            columns[name] = np.array(column, dtype=np.int32)
         for name in FLOATS:
-            columns[name] = np.array(_fill(rows, name, math.nan), dtype=np.float64)
+            column = _fill(rows, name, math.nan)
+            columns[name] = np.array(column, dtype=np.float64)
         for name in FLAGS:
-            columns[name] = np.array(_fill(rows, name, False), dtype=np.bool_)
+            column = _fill(rows, name, False)
+            columns[name] = np.array(column, dtype=np.bool_)
         self.parts[file] = columns
 
     def build(self) -> Index:
@@ -201,10 +208,12 @@ class IndexBuilder:
                 columns[name] = np.zeros(0, dtype=np.int32)
         words = {name: tuple(codes) for name, codes in self._codes.items()}
         # Without rollouts there are no words, and an array of none has no type to index by.
-        ranks = np.array([SPLITS.index(word) for word in words["split"]] or [0])
+        ranks_of_words = [SPLITS.index(word) for word in words["split"]]
+        ranks = np.array(ranks_of_words or [0])
         split_ranks = ranks[columns["split"]]
         # The last key comes first.
-        order = np.lexsort((columns["row"], split_ranks, columns["step"]))
+        keys = (columns["row"], split_ranks, columns["step"])
+        order = np.lexsort(keys)
         ordered = {name: column[order] for name, column in columns.items()}
         return Index(words, ordered, self._version)
 
@@ -383,7 +392,9 @@ def find_texts(parts: Sequence[IndexPart], needle: Needle) -> NDArray[np.bool_]:
     # Arrow works without Python's lock, so threads search at the same time.
     with ThreadPoolExecutor(count_processors()) as pool:
         masks = list(pool.map(lambda part: _find_in(part, needle), parts))
-    return np.concatenate(masks) if masks else np.zeros(0, dtype=bool)
+    if not masks:
+        return np.zeros(0, dtype=bool)
+    return np.concatenate(masks)
 
 
 def _find_in(part: IndexPart, needle: Needle) -> NDArray[np.bool_]:
@@ -419,7 +430,8 @@ def _matches(texts: pa.Array, needle: Needle) -> NDArray[np.bool_]:
     is_dictionary = pa.types.is_dictionary(texts.type)
     values = texts.dictionary if is_dictionary else texts
     # Of plain text, too: RE2 looks for it ten times as fast as Arrow's own search does.
-    mask = pc.match_substring_regex(values, needle.pattern, ignore_case=True).fill_null(False)
+    mask = pc.match_substring_regex(values, needle.pattern, ignore_case=True)
+    mask = mask.fill_null(False)
     if is_dictionary:
         mask = mask.take(texts.indices).fill_null(False)
     return mask.to_numpy(zero_copy_only=False)
@@ -433,7 +445,8 @@ def _whole(text: str) -> str:
 def _first(text: str, needle: Needle) -> tuple[int, int] | None:
     """Return where the first match in a text begins and ends; None if nothing matches."""
     pattern = rf"(?i)\A(?s:(?P<before>.*?))(?P<found>{needle.pattern})"
-    match = pc.extract_regex(pa.array([text]), pattern)[0].as_py()
+    matches = pc.extract_regex(pa.array([text]), pattern)
+    match = matches[0].as_py()
     if match is None:
         return None
     begin = len(match["before"])

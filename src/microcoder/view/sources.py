@@ -109,7 +109,12 @@ _UNJUDGED = "not judged yet"
 """Verdict of a sample without one."""
 
 
-def tabulate_counts(title: str, words: str, counted: str, counts: Mapping[str, int]) -> Row:
+def tabulate_counts(
+    title: str,
+    words: str,
+    counted: str,
+    counts: Mapping[str, int],
+) -> Row:
     """Return a table of counts by word, the most frequent first.
 
     Args:
@@ -162,7 +167,14 @@ class LineSource(RunSource):
             return False
         rows = []
         for number, light in enumerate(self._lights()):
-            rows.append({"split": self.split, "step": 0, "row": number, **light})
+            rows.append(
+                {
+                    "split": self.split,
+                    "step": 0,
+                    "row": number,
+                    **light,
+                }
+            )
         self._builder.put_rows("lines", rows)
         # Last: files that cannot be read are an error each time, and not only the first.
         self._stamp = stamp
@@ -220,7 +232,8 @@ class CorpusSource(LineSource):
         rejected = sorted(root.glob("rejected-*.parquet"))
         super().__init__(*problems, *rejected)
         manifest = read_json(root / "manifest.json", what="corpus manifest")
-        self.name = str(manifest.get("name") or root.resolve().name)
+        name = manifest.get("name") or root.resolve().name
+        self.name = str(name)
         self.tests = tests_of_files([root])
         self._root = root
         self._num_rows: list[int] = []
@@ -248,7 +261,8 @@ class CorpusSource(LineSource):
         not."""
         counts = self.index().count("verdict")
         table = tabulate_counts("Rows by what became of them", "reason", "rows", counts)
-        return RunInfo("finished", facts=[("folder", str(self._root))], tables=[table])
+        folder = ("folder", str(self._root))
+        return RunInfo("finished", facts=[folder], tables=[table])
 
     def _lights(self) -> Iterator[Row]:
         self._num_rows = []
@@ -276,16 +290,19 @@ def _as_rollout(row: Row) -> Row:
     candidate = _parse(row.get("candidate"), dict)
     problem = _parse(row.get("problem"), dict)
     found = row.get("statement_found") or candidate.get("statement_found")
-    solutions = _parse(row.get("solutions"), list) or candidate.get("solutions") or []
+    solutions = _parse(row.get("solutions"), list)
+    solutions = solutions or candidate.get("solutions") or []
     program = _first_accepted(solutions) or problem.get("reference")
     extraction = "" if program else "the source gives no solution"
+    tests = problem.get("tests") or ()
+    # A corpus has tests and no verdicts of them.
+    shown_tests = [{"verdict": "given"} for _ in tests]
     return {
         "prompt": row.get("statement") or candidate.get("statement") or "",
         "completion": found or row.get("raw") or None,
         "program": program,
         "extraction": extraction,
-        # A corpus has tests and no verdicts of them.
-        "tests": [{"verdict": "given"} for _ in problem.get("tests") or ()],
+        "tests": shown_tests,
         "facts": _list_facts(row),
     }
 
@@ -333,7 +350,8 @@ class EvaluationSource(LineSource):
         self._folder = EvaluationFolder(root)
         self._manifest = manifest
         super().__init__(self._folder.samples, self._folder.verdicts)
-        self.name = str(manifest.get("name") or root.resolve().name)
+        name = manifest.get("name") or root.resolve().name
+        self.name = str(name)
         config: Row = manifest.get("config") or {}
         asked: Row = manifest.get("benchmark") or {}
         self._benchmark: Row = config.get("benchmark") or {}
@@ -352,9 +370,12 @@ class EvaluationSource(LineSource):
 
         The prompt is the statement, if the sample has none and the benchmark can be read.
         """
-        sample = line_at(self._folder.samples, self._sample_begins[record["row"]])
+        sample_begin = self._sample_begins[record["row"]]
+        sample = line_at(self._folder.samples, sample_begin)
         begin = self._verdict_begins.get(record["row"])
-        verdict = line_at(self._folder.verdicts, begin) if begin is not None else {}
+        verdict: Row = {}
+        if begin is not None:
+            verdict = line_at(self._folder.verdicts, begin)
         tests = []
         for test in verdict.get("tests") or []:
             tests.append(test)
@@ -439,7 +460,8 @@ class EvaluationSource(LineSource):
         if self.tests.missing:
             notices.append(self.tests.missing)
         facts = [("started", str(self._manifest.get("started", "")))]
-        for key, value in flatten(self._manifest.get("config") or {}).items():
+        config = flatten(self._manifest.get("config") or {})
+        for key, value in config.items():
             facts.append((key, str(value)))
         state = "finished" if results else "not finished"
         return RunInfo(state, facts=facts, notices=notices, tables=tables)
@@ -468,7 +490,8 @@ class EvaluationSource(LineSource):
             lights.append(light)
         # Of two verdicts on a sample the later one counts.
         for begin, row in read_lines(self._folder.verdicts):
-            number = numbers.get((row.get("problem_id"), row.get("sample_index")))
+            sample_key = (row.get("problem_id"), row.get("sample_index"))
+            number = numbers.get(sample_key)
             if number is not None:
                 self._verdict_begins[number] = begin
                 lights[number] |= light_verdict(row)
@@ -547,5 +570,11 @@ class VerdictSource(LineSource):
             if "verdict" in row:
                 self._begins.append(begin)
                 problem_id = str(row.get("id", ""))
-                lights.append({"sample_index": 0, "problem_id": problem_id, **light_verdict(row)})
+                lights.append(
+                    {
+                        "sample_index": 0,
+                        "problem_id": problem_id,
+                        **light_verdict(row),
+                    }
+                )
         return lights

@@ -132,7 +132,11 @@ def _count_shared(texts: Collection[str]) -> int:
 
 
 def is_asked_by(
-    prompt: str, problem: ShownProblem, *, style: Mapping[str, Any], frame: PromptFrame | None
+    prompt: str,
+    problem: ShownProblem,
+    *,
+    style: Mapping[str, Any],
+    frame: PromptFrame | None,
 ) -> bool:
     """Whether a recorded prompt asks a problem as a file holds it.
 

@@ -73,6 +73,13 @@ _SEARCHED = (
 )
 """Columns that are read for a search."""
 
+_TEXT_COLUMNS = {
+    "prompt": "prompt",
+    "response": "completion",
+    "program": "program",
+}
+"""Field that is searched (see `FIELDS` of the index) -> the column that holds it."""
+
 _HEAVY = (
     "prompt",
     "completion",
@@ -114,7 +121,8 @@ class TrainingSource(RunSource):
             parts = []
             for name, columns in self._builder.parts.items():
                 split, _, step = name.partition("/")
-                read = functools.partial(_read_texts, self._path(split, int(step)))
+                path = self._path(split, int(step))
+                read = functools.partial(_read_texts, path)
                 part = IndexPart(len(columns["row"]), read)
                 parts.append((int(step), SPLITS.index(split), part))
         parts.sort(key=lambda row: row[:2])
@@ -146,11 +154,14 @@ class TrainingSource(RunSource):
             return "Not shown: no rollout of this run answers this problem."
         record = index.record(positions[0])
         path = self._path(record["split"], record["step"])
-        prompt = read_row(path, record["row"], ["prompt"]).get("prompt")
+        row = read_row(path, record["row"], ["prompt"])
+        prompt = row.get("prompt")
         if not prompt:
             return "Not shown: this run recorded no prompt to compare the problem's statement with."
-        style = (self._manifest.get("config") or {}).get("prompt") or {}
-        if is_asked_by(prompt, problem, style=style, frame=self._find_frame()):
+        config = self._manifest.get("config") or {}
+        style = config.get("prompt") or {}
+        frame = self._find_frame()
+        if is_asked_by(prompt, problem, style=style, frame=frame):
             return ""
         return explain_other(problem)
 
@@ -185,7 +196,8 @@ class TrainingSource(RunSource):
         if not self._reads_own_files or problems.get("kind") != "files":
             return False
         # A style of the user's own is code that a viewer does not run.
-        if (config.get("prompt") or {}).get("style") not in BUILTINS:
+        prompt = config.get("prompt") or {}
+        if prompt.get("style") not in BUILTINS:
             return False
         if self.problems_digest is None or not is_of_this_version(self._manifest):
             return False
@@ -224,7 +236,12 @@ class TrainingSource(RunSource):
         notices = list_alarms(history.steps)
         if self.tests.missing:
             notices.append(self.tests.missing)
-        return RunInfo(state, facts=self._list_facts(), notices=notices, charts=charts)
+        return RunInfo(
+            state,
+            facts=self._list_facts(),
+            notices=notices,
+            charts=charts,
+        )
 
     def _list_facts(self) -> list[tuple[str, str]]:
         """Return the facts of the run in its manifest, as texts; empty ones are left out."""
@@ -298,13 +315,15 @@ class TrainingSource(RunSource):
             # In Arrow: a list of Python objects for each test takes three times as long as all
             # the rest.
             tests = table["tests"].combine_chunks()
-            seconds = pc.list_flatten(tests).field("cpu_seconds").cast(pa.float64())
+            seconds = pc.list_flatten(tests).field("cpu_seconds")
+            seconds = seconds.cast(pa.float64())
             numbers = pc.list_parent_indices(tests).to_numpy()
             # `fmax` passes over NaN: both the start, and a test without a time.
             np.fmax.at(slowest, numbers, seconds.to_numpy(zero_copy_only=False))
             table = table.drop_columns("tests")
         rows = table.to_pylist()
-        for number, (row, seconds) in enumerate(zip(rows, slowest.tolist(), strict=True)):
+        timed_rows = zip(rows, slowest.tolist(), strict=True)
+        for number, (row, seconds) in enumerate(timed_rows):
             row["split"] = split
             row["step"] = step
             row["row"] = number
@@ -312,7 +331,9 @@ class TrainingSource(RunSource):
         return rows
 
     def _path(self, split: str, step: int) -> Path:
-        return self._run.rollout_file(step) if split == "train" else self._run.evaluation_file(step)
+        if split == "train":
+            return self._run.rollout_file(step)
+        return self._run.evaluation_file(step)
 
 
 def _name_run(folder: Path, manifest: Row) -> str:
@@ -338,7 +359,7 @@ def _read_texts(path: Path) -> Texts:
     except (OSError, ValueError) as error:
         raise DataError(f"{path} cannot be read ({error}); was the run resumed or moved?") from None
     texts = {}
-    for field, name in (("prompt", "prompt"), ("response", "completion"), ("program", "program")):
+    for field, name in _TEXT_COLUMNS.items():
         if name in table.column_names:
             texts[field] = _join_chunks(table[name])
     if "tests" in table.column_names:
@@ -356,10 +377,12 @@ def _join_errors(tests: pa.ListArray) -> pa.DictionaryArray:
         if details.type.get_field_index(name) >= 0:
             columns.append(details.field(name).fill_null(""))
     lines = pc.binary_join_element_wise(*columns, "\n")
-    counts = pc.list_value_length(tests).fill_null(0).to_numpy(zero_copy_only=False)
+    counts = pc.list_value_length(tests).fill_null(0)
+    counts = counts.to_numpy(zero_copy_only=False)
     # Where each rollout's lines begin, and the end of the last.
     ends = np.cumsum(counts)
-    offsets = pa.array(np.concatenate([[0], ends]).astype(np.int32))
+    begins = np.concatenate([[0], ends])
+    offsets = pa.array(begins.astype(np.int32))
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, lines), "\n")
     return joined.dictionary_encode()
 

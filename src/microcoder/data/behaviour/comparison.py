@@ -209,7 +209,8 @@ def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
         numbers: dict[int, None] = {}
         # Sorted, since a set of texts has another order in each process.
         for key in sorted(_keys(own.kinds)):
-            numbers.update(dict.fromkeys(index.by_kinds.get(key, ())))
+            of_these_kinds = index.by_kinds.get(key, ())
+            numbers.update(dict.fromkeys(of_these_kinds))
         for number in numbers:
             other = index.forms[number]
             # Without any program there is nothing to run.
@@ -282,8 +283,10 @@ def _try_few_inputs(
             close.append(_Close(pair, agreement.bits))
             # Only plain agreement with benchmark programs tells how often unrelated ones agree.
             if runs_other and agreement.how == "same":
-                agreeing.add((repr(pair.own.layout), pair.other.id))
-    chance = _estimate_chance(pairs, {problem_id for _, problem_id in agreeing})
+                layout = repr(pair.own.layout)
+                agreeing.add((layout, pair.other.id))
+    agreeing_ids = {problem_id for _, problem_id in agreeing}
+    chance = _estimate_chance(pairs, agreeing_ids)
     # The most telling first: only some of each form are tried further.
     close.sort(key=lambda item: -item.bits)
     # Counted form by form: where an input is misread as many cases of one value each, dozens of

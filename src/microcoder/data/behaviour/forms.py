@@ -96,8 +96,10 @@ def find_forms(candidate: Candidate) -> list[Form]:
     program = _program_of(candidate)
     forms = []
     for read, outputs in readings:
-        cases = _cases_of(read, list(map(to_tokens, outputs)))
-        kinds = tuple(kind_of(column) for column in zip(*read.values, strict=True))
+        tokens = list(map(to_tokens, outputs))
+        cases = _cases_of(read, tokens)
+        columns = zip(*read.values, strict=True)
+        kinds = tuple(kind_of(column) for column in columns)
         if "x" in kinds and _has_count(read.layout):
             # A number is taken for the length of a list whose items have no known kind.
             continue
@@ -130,7 +132,8 @@ def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
     if cases is not None:
         for read in read_texts(cases.inputs)[:_MOST_READINGS_OF_CASES]:
             layout = Layout(read.layout.items, is_repeated=True)
-            readings.append(_Reading(replace(read, layout=layout), cases.outputs))
+            repeated = replace(read, layout=layout)
+            readings.append(_Reading(repeated, cases.outputs))
     for read in read_texts(inputs):
         readings.append(_Reading(read, outputs))
     return readings
@@ -186,8 +189,8 @@ def _examples_of(
     shown = split(candidate.statement).examples
     examples: list[_Example] = []
     for test in (*candidate.tests, *shown):
-        is_short = max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE
-        if not is_short or not test.output.strip():
+        longer = max(len(test.input), len(test.output))
+        if longer > LONGEST_EXAMPLE or not test.output.strip():
             continue
         if is_call:
             arguments = _read_arguments(test.input)

@@ -23,7 +23,15 @@ _LEADING_ZERO = re.compile(r"-?0\d+")
 _WHOLE = re.compile(r"-?\d+")
 _LARGEST_EXACT = 1e15
 """Whole numbers below it are exact as floats."""
-_NOTHING: frozenset[Tokens] = frozenset({(), ("-1",), ("none",), ("0",), ("1",)})
+_NOTHING: frozenset[Tokens] = frozenset(
+    {
+        (),
+        ("-1",),
+        ("none",),
+        ("0",),
+        ("1",),
+    }
+)
 """Outputs that say no more than that there is nothing, or yes and no."""
 _FLAGS = frozenset({"true", "false", "yes", "no", "none", "", "0", "1", "-1"})
 """Words one of which every second program gives."""
@@ -46,7 +54,13 @@ _MOST_CHANCE = 0.99
 _RELABEL_COST = 3.0
 """Bits subtracted from the evidence where outputs agree only with their labels renamed."""
 
-_KINDS_OF_LISTS = {"n": "N", "s": "S", "N": "T", "S": "R", "E": "T"}
+_KINDS_OF_LISTS = {
+    "n": "N",
+    "s": "S",
+    "N": "T",
+    "S": "R",
+    "E": "T",
+}
 """Kind of a list, by that of its items."""
 
 

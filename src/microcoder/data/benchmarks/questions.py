@@ -28,6 +28,9 @@ from microcoder.judge.core.config import Config, kind_or
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.types import Dialect, Problem, TestCase
 
+OnBroken = Callable[[str], None]
+"""Called with what is wrong with a broken row, which is left out."""
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
@@ -107,7 +110,7 @@ class Benchmark(Config):
             f"type: --benchmark.kind {kind} --benchmark.path {self.path}"
         )
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return the selected problems; nothing of them is executed.
 
         A broken row is an error, unless `on_broken` is given: it is called with what is wrong, and
@@ -215,12 +218,13 @@ class LiveCodeBench(Benchmark):
     noun: ClassVar[str] = "LiveCodeBench file"
     system: ClassVar[str | None] = _EXPERT
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return the selected problems, ordered by id as LiveCodeBench orders them.
 
         See `Benchmark.read`.
         """
-        return sorted(super().read(on_broken=on_broken), key=lambda question: question.id)
+        questions = super().read(on_broken=on_broken)
+        return sorted(questions, key=lambda question: question.id)
 
     def prompt(self, question: Question) -> str:
         """Return LiveCodeBench's prompt for chat models, verbatim.
@@ -266,9 +270,14 @@ class LiveCodeBench(Benchmark):
         for name in ("question_id", "question_content"):
             row.statement(name)
         contest = _read_date(row)
-        if self.start_date is not None and contest < datetime.combine(self.start_date, time()):
-            return False
-        return self.end_date is None or contest <= datetime.combine(self.end_date, time())
+        if self.start_date is not None:
+            first = datetime.combine(self.start_date, time())
+            if contest < first:
+                return False
+        if self.end_date is None:
+            return True
+        last = datetime.combine(self.end_date, time())
+        return contest <= last
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
         fields = row.fields
@@ -325,7 +334,9 @@ def is_livecodebench(path: Path) -> bool:
         row = next(read_file(file, "problem file"), None)
     except DataError:
         return False
-    return row is not None and recognise(row.values, FORMATS.values()) is FORMATS["livecodebench"]
+    if row is None:
+        return False
+    return recognise(row.values, FORMATS.values()) is FORMATS["livecodebench"]
 
 
 def _read_date(row: Row) -> datetime:
@@ -355,7 +366,8 @@ class _Functions(Benchmark):
             for row in rows:
                 yield row, None
             return
-        further = {_name(row): row for row in read_file(self.plus, "EvalPlus file")}
+        plus_rows = read_file(self.plus, "EvalPlus file")
+        further = {_name(row): row for row in plus_rows}
         # EvalPlus has left out tasks of MBPP: only those that both have can be asked.
         shared = []
         for row in rows:
@@ -369,13 +381,15 @@ class _Functions(Benchmark):
         yield from shared
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        problem = read_problem(row.values, self.kind).model_copy(update={"id": _name(row)})
+        problem = read_problem(row.values, self.kind)
+        problem = problem.model_copy(update={"id": _name(row)})
         # Sorted, since the order of a row's keys decides nothing.
         digest = _digest(json.dumps(row.values, sort_keys=True))
         if more is not None:
             digest += _digest(json.dumps(more.values, sort_keys=True))
             problem = self._add_tests(problem, more)
-        return Question(problem, digest, lambda: problem, examples=row.fields.texts("test_list"))
+        examples = row.fields.texts("test_list")
+        return Question(problem, digest, lambda: problem, examples=examples)
 
     def _add_tests(self, problem: Problem, more: FileRow) -> Problem:
         """Return a problem with the tests of EvalPlus's row."""
@@ -386,7 +400,8 @@ class _Functions(Benchmark):
         # HumanEval+ adds to the published test, MBPP+ replaces it.
         if "base_input" not in self.plus_fields:
             tests = [*problem.tests, *tests]
-        return problem.model_copy(update={"tests": tuple(tests), "fn_name": fn_name})
+        added = {"tests": tuple(tests), "fn_name": fn_name}
+        return problem.model_copy(update=added)
 
 
 class HumanEval(_Functions):
@@ -468,7 +483,7 @@ class ProblemFile(Benchmark):
     (docs/rows.md)."""
     noun: ClassVar[str] = "problem file"
 
-    def read(self, *, on_broken: Callable[[str], None] | None = None) -> list[Question]:
+    def read(self, *, on_broken: OnBroken | None = None) -> list[Question]:
         """Return all problems of the file or folder; see `Benchmark.read`."""
         if self.path.is_dir():
             if self.format or self.columns:
@@ -480,7 +495,8 @@ class ProblemFile(Benchmark):
         return super().read(on_broken=on_broken)
 
     def _read_question(self, row: FileRow, more: FileRow | None) -> Question:
-        problem = read_problem(row.values, self.format, columns=parse_columns(self.columns))
+        columns = parse_columns(self.columns)
+        problem = read_problem(row.values, self.format, columns=columns)
         check_problem(problem)
         names = [row.fields.name(column) for column in Question.id_columns]
         return _whole(problem, tuple(name for name in names if name))
@@ -488,7 +504,8 @@ class ProblemFile(Benchmark):
 
 def _whole(problem: Problem, names: tuple[str, ...] = ()) -> Question:
     """Return the question of a problem that is kept in memory with its tests."""
-    return Question(problem, _digest(problem.model_dump_json()), lambda: problem, names=names)
+    digest = _digest(problem.model_dump_json())
+    return Question(problem, digest, lambda: problem, names=names)
 
 
 def digest_questions(questions: Iterable[Question]) -> str:

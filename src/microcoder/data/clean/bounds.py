@@ -72,8 +72,10 @@ def plain_formulae(text: str) -> str:
     text = re.sub(r"\\[,;!: ]|\{,\}|\\text\w*|\\mathrm", "", text)
     # From the first space of a run on: anywhere else, a long run would cost its square.
     text = re.sub(r"(?<![ \t])[ \t]*\^[ \t]*", "^", text)
-    text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text).replace("{", "").replace("}", "")
-    return text.replace("$", "").replace("`", "").replace("<=<=", "<=").replace("\\lt", "<")
+    text = re.sub(r"\^\{(-?\d+)\}", r"^\1", text)
+    text = text.replace("{", "").replace("}", "")
+    text = text.replace("$", "").replace("`", "")
+    return text.replace("<=<=", "<=").replace("\\lt", "<")
 
 
 def find_numbers(text: str) -> list[int]:
@@ -81,7 +83,9 @@ def find_numbers(text: str) -> list[int]:
     numbers = []
     for written in re.findall(_WRITTEN_BOUND, plain_formulae(text)):
         number = read_number(written)
-        if number is not None and number % 1 == 0 and abs(number) < 1 << 63:
+        if number is None or number % 1 != 0:
+            continue
+        if abs(number) < 1 << 63:
             numbers.append(int(number))
     return numbers
 
@@ -91,7 +95,9 @@ def read_number(text: str) -> float | None:
 
     None if it is not a number.
     """
-    text = re.sub(r"[ ,_](?=\d{3}\b)", "", text.strip(" .,")).replace(" ", "")
+    text = text.strip(" .,")
+    text = re.sub(r"[ ,_](?=\d{3}\b)", "", text)
+    text = text.replace(" ", "")
     match = _NUMBER.fullmatch(text)
     if match is None:
         return None

@@ -59,7 +59,8 @@ def repair_encoding(text: str) -> str:
         normalization="NFC",
     )
     # Letters that an invisible character kept apart can now be one.
-    return unicodedata.normalize("NFC", _INVISIBLE.sub("", text)).replace("\x85", "\n")
+    text = unicodedata.normalize("NFC", _INVISIBLE.sub("", text))
+    return text.replace("\x85", "\n")
 
 
 def strip_html(text: str) -> str:

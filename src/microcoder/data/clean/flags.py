@@ -80,7 +80,8 @@ def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:
         if len(test.input) + len(test.output) <= _MOST_OF_A_SAMPLE:
-            outputs.setdefault(values_of(test.input), set()).add(values_of(test.output))
+            known_outputs = outputs.setdefault(values_of(test.input), set())
+            known_outputs.add(values_of(test.output))
     flags = set()
     for given, printed in samples_of(sections):
         if given not in outputs:

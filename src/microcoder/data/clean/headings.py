@@ -149,7 +149,8 @@ def read_heading(line: str, *, in_example: bool) -> Heading | None:
 def _undecorate(line: str) -> str:
     """Return the words of a heading in lower case, without decoration and number."""
     words = unicodedata.normalize("NFC", line).strip(_DECORATION).lower()
-    return re.sub(r"\s+", " ", _NUMBER.sub("", words)).strip(_DECORATION)
+    words = _NUMBER.sub("", words)
+    return re.sub(r"\s+", " ", words).strip(_DECORATION)
 
 
 def _can_stand_alone(line: str, words: str) -> bool:
@@ -158,6 +159,7 @@ def _can_stand_alone(line: str, words: str) -> bool:
     A bare word can be text: a line of an example, a name. Words that are marked, capitalised or in
     Chinese are never alone on a line of prose.
     """
-    if line.lstrip()[:1] in _MARKS_BEFORE or line.rstrip()[-1:] in _MARKS_BEHIND:
+    first = line.lstrip()[:1]
+    if first in _MARKS_BEFORE or line.rstrip()[-1:] in _MARKS_BEHIND:
         return True
-    return line.lstrip()[:1].isupper() or not words.isascii()
+    return first.isupper() or not words.isascii()

@@ -36,7 +36,12 @@ def parts(text: str, pattern: re.Pattern[str]) -> Iterator[tuple[str, bool]]:
         yield text[end:], False
 
 
-def outside(text: str, change: Callable[[str], str], *, pattern: re.Pattern[str] = CODE) -> str:
+def outside(
+    text: str,
+    change: Callable[[str], str],
+    *,
+    pattern: re.Pattern[str] = CODE,
+) -> str:
     """Return the text with `change` applied to every piece that the pattern does not match."""
     changed = []
     for piece, matched in parts(text, pattern):

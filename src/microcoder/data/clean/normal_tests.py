@@ -90,7 +90,9 @@ def _text(text: str) -> str:
     if not text.isascii():
         # Lone surrogates cannot be written as UTF-8.
         text = text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
-    return text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
+    text = text.removeprefix("\ufeff")
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    return text.replace("\x00", "")
 
 
 def _lines(text: str) -> str:

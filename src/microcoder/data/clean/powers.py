@@ -113,7 +113,8 @@ def _restore_powers_of_two(text: str, why: list[str]) -> str:
     def is_power(match: re.Match[str]) -> bool:
         if match["power"] in _MACHINE_POWERS:
             return True
-        if _BELOW.search(text[max(0, match.start() - _LONGEST_BELOW) : match.start()]):
+        start_of_words = max(0, match.start() - _LONGEST_BELOW)
+        if _BELOW.search(text[start_of_words : match.start()]):
             return True
         number = match[0].removeprefix("-")
         is_symmetric = {number, f"-{number}"} <= written
@@ -129,7 +130,8 @@ def _restore_powers_of_two(text: str, why: list[str]) -> str:
 def _ends_a_range(text: str, match: re.Match[str]) -> bool:
     """Whether a number is the end of a range, by the words around it."""
     # Not below zero, where a slice would count from the end.
-    before = text[max(0, match.start() - _WINDOW) : match.start()]
+    start_of_window = max(0, match.start() - _WINDOW)
+    before = text[start_of_window : match.start()]
     after = text[match.end() : match.end() + _WINDOW]
     return _BEHIND.search(before) is not None or _AHEAD.match(after) is not None
 

@@ -42,7 +42,8 @@ def restore_samples(candidate: Candidate) -> Candidate:
     statement = candidate.statement
     flags = candidate.flags
     known = {_values(example): example for example in sections.examples}
-    num_added = len([sample for sample in fitting if _values(sample) not in known])
+    added = [sample for sample in fitting if _values(sample) not in known]
+    num_added = len(added)
     detail = f"{num_added} of the package's samples put in"
     if num_added:
         # In place of what the statement shows of them; its other examples stay, behind them.
@@ -50,13 +51,18 @@ def restore_samples(candidate: Candidate) -> Candidate:
         for sample in fitting:
             example = known.pop(_values(sample), sample)
             merged.append(replace(example, input=sample.input, output=sample.output))
-        statement = render(replace(sections, examples=(*merged, *known.values())))
+        examples = (*merged, *known.values())
+        statement = render(replace(sections, examples=examples))
     num_left_out = len(samples) - len(fitting)
     if num_left_out:
         detail += f", {num_left_out} too long"
         flags = tuple(sorted({*flags, "samples_not_shown"}))
     return candidate.change(
-        "process", "restore_samples/1", detail, statement=statement, flags=flags
+        "process",
+        "restore_samples/1",
+        detail,
+        statement=statement,
+        flags=flags,
     )
 
 
@@ -66,7 +72,9 @@ def _list_samples(candidate: Candidate) -> list[Example]:
     # Of other rows there are no groups.
     for test, group in zip(candidate.tests, candidate.groups, strict=False):
         if is_sample(group):
-            samples.append(Example(test.input.strip("\n"), test.output.strip("\n")))
+            shown_input = test.input.strip("\n")
+            shown_output = test.output.strip("\n")
+            samples.append(Example(shown_input, shown_output))
     return samples
 
 

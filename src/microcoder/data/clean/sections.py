@@ -117,7 +117,8 @@ class _Draft:
 
 def split(text: str) -> Sections:
     """Return the parts of a statement; with no heading in it, all of it is `statement`."""
-    lines = list(_mark_code(_GLUED.sub("\n", text).split("\n")))
+    unglued = _GLUED.sub("\n", text)
+    lines = list(_mark_code(unglued.split("\n")))
     return _finish(_Splitter(lines).split())
 
 
@@ -256,8 +257,9 @@ def _finish_example(draft: _ExampleDraft) -> Example:
         if gap and _PROSE_PARAGRAPH.search(text) and not _PROSE_PARAGRAPH.search(block):
             output = block
             after_output = text
-    behind = [text for text in (after_input, after_output, _join(draft.explanation)) if text]
-    return Example(given, output, "\n\n".join(behind), _join(draft.intro))
+    pieces = (after_input, after_output, _join(draft.explanation))
+    explanation = "\n\n".join(text for text in pieces if text)
+    return Example(given, output, explanation, _join(draft.intro))
 
 
 def _unfence(text: str) -> tuple[str, str]:
@@ -269,7 +271,9 @@ def _unfence(text: str) -> tuple[str, str]:
 
 
 def _join(lines: list[str]) -> str:
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n").rstrip()
+    text = "\n".join(lines)
+    text = re.sub(r"\n{3,}", "\n\n", text)
+    return text.strip("\n").rstrip()
 
 
 def render(sections: Sections) -> str:
@@ -303,7 +307,8 @@ def render(sections: Sections) -> str:
     parts += explaining
     if sections.note:
         parts.append(f"## Note\n\n{sections.note}")
-    return "\n\n".join(part for part in parts if part.strip()).strip() + "\n"
+    filled = [part for part in parts if part.strip()]
+    return "\n\n".join(filled).strip() + "\n"
 
 
 def _headed(title: str, text: str) -> str:

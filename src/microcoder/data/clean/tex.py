@@ -192,7 +192,8 @@ def _spell_bars(cell: re.Match[str]) -> str:
 
 def _write_formula(span: re.Match[str]) -> str:
     """Return a formula in Markdown, from its element in pandoc's HTML."""
-    formula = _LABELS.sub(r"\1", html.unescape(span[2])).strip()
+    formula = html.unescape(span[2])
+    formula = _LABELS.sub(r"\1", formula).strip()
     if span[1] == "[":
         return f"\n\n$${formula}$$\n\n"
     return f"${' '.join(formula.split())}$"

@@ -156,7 +156,9 @@ def run_build(
             return Built(tuple(step_counts), None, was_finished)
         key = _corpus_key(config, parts)
         marker = config.output / MARKER
-        was_finished = marker.exists() and read_json(marker, what="manifest")["key"] == key
+        was_finished = False
+        if marker.exists():
+            was_finished = read_json(marker, what="manifest")["key"] == key
         if not was_finished:
             on_progress("release", 0, 1)
             _release(config, plan, parts, step_counts, key)
@@ -372,7 +374,8 @@ def _draw_shards(
     shuffled = list(shards)
     # All are shuffled before some are taken, so that a larger limit adds to a smaller one.
     random.Random(seed).shuffle(shuffled)
-    return tuple(sorted(shuffled[:limit], key=lambda shard: shard.number))
+    taken = shuffled[:limit]
+    return tuple(sorted(taken, key=lambda shard: shard.number))
 
 
 def _audit_steps(

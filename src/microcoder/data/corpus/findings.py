@@ -112,7 +112,13 @@ _FaultyRows = Mapping[tuple[str, str], Sequence[_RowFault]]
 """Rows with a fault, by its stage and kind."""
 
 
-def write_report(folder: Path, name: str, rows: Sequence[Row], *, num_rows: int) -> list[Finding]:
+def write_report(
+    folder: Path,
+    name: str,
+    rows: Sequence[Row],
+    *,
+    num_rows: int,
+) -> list[Finding]:
     """Write an audit's files into a folder, and return its findings.
 
     Args:
@@ -163,7 +169,8 @@ def _measure(
     """Return how many of all rows have a fault."""
     # A row counts once, however often it has the fault.
     ids = {row.id for row, _ in faults}
-    rate = rate_with_interval([(int(row.id in ids), 1) for row in rows])
+    counts = [(int(row.id in ids), 1) for row in rows]
+    rate = rate_with_interval(counts)
     assert rate is not None
     return Finding(
         stage,
@@ -204,7 +211,8 @@ def _examples(
     for row, detail in faults[:_EXAMPLES]:
         # So that nothing of a row is taken for Markdown.
         on_a_line = " ".join(detail.split())
-        plain = on_a_line.replace("`", "'").replace("<", "&lt;").replace("|", "\\|")
+        plain = on_a_line.replace("`", "'")
+        plain = plain.replace("<", "&lt;").replace("|", "\\|")
         lines.append(f"- `{row.id}` {plain}")
     return lines
 

@@ -73,7 +73,8 @@ def _unpack_source(source: SourceSettings, into: Path) -> SourceSettings:
     if archives:
         path = _unpack_archives(path, archives, into)
     if source.inside:
-        return source.model_copy(update={"path": str(path / source.inside), "inside": ""})
+        inner_path = str(path / source.inside)
+        return source.model_copy(update={"path": inner_path, "inside": ""})
     if archives:
         return source.model_copy(update={"path": str(path)})
     return source
@@ -170,7 +171,12 @@ def _digest_shard(
     The source's place is not among it: its rows are the same anywhere.
     """
     parts = [asdict(part) for part in shard]
-    named: list[Any] = [source.name, source.format.name, source.revision, parts]
+    named: list[Any] = [
+        source.name,
+        source.format.name,
+        source.revision,
+        parts,
+    ]
     # Left out where there are none: shards that were keyed without them keep their keys.
     reader = find_source(settings.format)
     if reader and reader.digest:
@@ -179,7 +185,9 @@ def _digest_shard(
         named.append(settings.licence)
     if settings.columns:
         named.append(settings.columns)
-    return digest(json.dumps(named), *map(digest_file, list_files(source, shard)))
+    settings_text = json.dumps(named)
+    digests = map(digest_file, list_files(source, shard))
+    return digest(settings_text, *digests)
 
 
 def describe_sources(
@@ -227,7 +235,8 @@ def _describe_source(
 def _digest_files(files: Iterable[Path]) -> str:
     """Return the digest of the sorted `sha256sum` lines of some files."""
     lines = sorted(f"{digest_file(file)}  {file.name}" for file in files)
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    content = "\n".join(lines)
+    return hashlib.sha256(content.encode()).hexdigest()
 
 
 def _find_commit(folder: Path) -> str:
@@ -288,9 +297,11 @@ def _without_long_tests(problem: Candidate) -> Candidate:
     """
     tests = []
     for test in problem.tests:
-        if max(len(test.input), len(test.output)) <= LONGEST_EXAMPLE:
+        longer = max(len(test.input), len(test.output))
+        if longer <= LONGEST_EXAMPLE:
             tests.append(test)
     if len(tests) == len(problem.tests):
         return problem
     # Groups and origins belong to all tests, and would no longer match.
-    return problem.model_copy(update={"tests": tuple(tests), "groups": (), "origins": ()})
+    changed = {"tests": tuple(tests), "groups": (), "origins": ()}
+    return problem.model_copy(update=changed)

@@ -66,7 +66,11 @@ def later_steps(
 ) -> list[Step]:
     """Return the steps after collect that the settings of a build ask for, in order."""
     maker = _StepMaker(config, benchmarks)
-    steps: list[Step] = [maker.process(), maker.filter(), maker.deduplicate()]
+    steps: list[Step] = [
+        maker.process(),
+        maker.filter(),
+        maker.deduplicate(),
+    ]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
     # By execution and by a model only what is left: both cost more than all the rest.

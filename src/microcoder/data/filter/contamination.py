@@ -119,9 +119,11 @@ class _Grams:
                     )
                 )
             per_problem = kept
-        sizes = np.array(list(map(len, per_problem)), dtype=np.int64)
+        lengths = list(map(len, per_problem))
+        sizes = np.array(lengths, dtype=np.int64)
         # An empty one first, for want of any problem.
-        all_hashes = np.concatenate([np.empty(0, dtype=np.uint64), *per_problem])
+        nothing = np.empty(0, dtype=np.uint64)
+        all_hashes = np.concatenate([nothing, *per_problem])
         order = np.argsort(all_hashes, kind="stable")
         owners = np.repeat(np.arange(len(sizes)), sizes)
         return _Grams(all_hashes[order], owners[order], sizes)
@@ -135,7 +137,8 @@ class _Grams:
         # An empty list cannot be concatenated.
         if not owners:
             return np.zeros_like(self.sizes)
-        return np.bincount(np.concatenate(owners), minlength=len(self.sizes))
+        problems = np.concatenate(owners)
+        return np.bincount(problems, minlength=len(self.sizes))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +237,8 @@ def _find_boilerplate(
     is_frequent = counts > _MOST_PROBLEMS
     groups = _group_by_id(ids)
     # Copies have all their runs in common: only problems with frequent ones can have many.
-    for number in np.unique(all_grams.owners[np.repeat(is_frequent, counts)]).tolist():
+    owners = all_grams.owners[np.repeat(is_frequent, counts)]
+    for number in np.unique(owners).tolist():
         smaller = np.minimum(all_grams.sizes, all_grams.sizes[number])
         is_same = all_grams.shared(per_problem[number]) >= smaller * _SAME_PROBLEM
         groups[number] = groups[is_same].min()
@@ -360,7 +364,9 @@ def _shares(
     shared = grams.shared(runs)
     for number in np.nonzero(shared)[0].tolist():
         shorter = min(len(runs), int(grams.sizes[number]))
-        yield number, int(shared[number]), float(shared[number] / max(1, shorter))
+        num_shared = int(shared[number])
+        share = float(shared[number] / max(1, shorter))
+        yield number, num_shared, share
 
 
 def _hit_by_runs(

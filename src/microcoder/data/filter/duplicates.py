@@ -300,7 +300,9 @@ class _GroupFacts(NamedTuple):
 
         It has other bounds, another answer to the same input, or another name on the same platform.
         """
-        if _contradict(self.bounds, other.bounds) or _contradict(self.answers, other.answers):
+        if _contradict(self.bounds, other.bounds):
+            return True
+        if _contradict(self.answers, other.answers):
             return True
         new_sources = other.sources - self.sources
         return any(_platform_of(key) in self.platforms for key in new_sources)
@@ -367,5 +369,6 @@ class _Groups:
         duplicates: dict[str, dict[str, str]] = defaultdict(dict)
         for number in sorted(self._reasons, key=lambda number: self._records[number].id):
             kept = self._records[self.root(number)]
-            duplicates[kept.id][self._records[number].id] = self._reasons[number]
+            duplicate = self._records[number]
+            duplicates[kept.id][duplicate.id] = self._reasons[number]
         return duplicates

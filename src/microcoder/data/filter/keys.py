@@ -54,7 +54,8 @@ def source_keys(candidate: Candidate) -> frozenset[str]:
     for pattern, template in _URLS:
         found = pattern.search(candidate.url)
         if found:
-            keys.add(template.format(*found.groups()).lower())
+            address_key = template.format(*found.groups())
+            keys.add(address_key.lower())
     key = _platform_key(candidate)
     if key:
         keys.add(key)
@@ -111,7 +112,9 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
         # Without numbers or words there is nothing to compare.
         if before and after:
             # Marks that no text has: values of the input are not taken for some of the output.
-            digest = hash_token("\x1f".join(before) + "\x1e" + "\x1f".join(after))
+            given = "\x1f".join(before)
+            printed = "\x1f".join(after)
+            digest = hash_token(given + "\x1e" + printed)
             keys.add(ExampleKey(digest, len(before) + len(after)))
     return frozenset(keys)
 
@@ -143,4 +146,5 @@ def signature(candidate: Candidate) -> str:
 
 def _parameter_name(parameter: str) -> str:
     """Return the name of a parameter, without its type and default."""
-    return parameter.split(":")[0].split("=")[0].strip()
+    untyped = parameter.split(":")[0]
+    return untyped.split("=")[0].strip()

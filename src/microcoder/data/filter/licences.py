@@ -145,7 +145,8 @@ def _name_of_one(text: str) -> str:
     with_hyphens = _DASHES.sub("-", unchanged.lower())
     plain = _SEPARATORS.sub(" ", with_hyphens)
     # "MIT", "MIT License" and "mit-license" are one.
-    plain = plain.replace("license", "").replace("licence", "").strip()
+    plain = plain.replace("license", "").replace("licence", "")
+    plain = plain.strip()
     if not plain:
         return ""
     # Looked for first: such words may follow the name of any licence.

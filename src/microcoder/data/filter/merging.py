@@ -43,7 +43,8 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
             num_left += len(other.tests)
     if num_left:
         detail += f"; {num_left} tests called in another way"
-    filled = {name: _first_filled(name, [kept, *others]) for name in _FILLED}
+    records = [kept, *others]
+    filled = {name: _first_filled(name, records) for name in _FILLED}
     # The best record's own come first, then those of the others by their ids.
     tags = [kept.tags]
     pass_rates = [kept.pass_rates]
@@ -179,4 +180,5 @@ def _name_source(origin: Origin, candidate: Candidate) -> Origin:
     # That names the record from which an earlier merge took the test.
     if origin.source:
         return origin
-    return origin.model_copy(update={"source": candidate.id, "licence": candidate.licence})
+    of_record = {"source": candidate.id, "licence": candidate.licence}
+    return origin.model_copy(update=of_record)

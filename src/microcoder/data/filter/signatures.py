@@ -15,6 +15,8 @@ from microcoder.data.filter.texts import gram_hashes
 
 Signature = NDArray[np.uint32]
 """MinHash signature: one value per permutation."""
+Signatures = NDArray[np.uint32]
+"""Signatures of several texts, shape (texts, permutations)."""
 _GRAM_LENGTH = 5
 """Words in a run, the unit of the similarity of texts (the usual choice of datatrove)."""
 _NUM_PERMUTATIONS = 125
@@ -27,14 +29,15 @@ _HIGH_BITS = np.uint64(32)
 """Shift that keeps the upper half of a product, its well mixed bits."""
 
 
-def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
+def sign(texts: Sequence[Sequence[str]]) -> Signatures:
     """Return one signature per text of words, shape (texts, permutations).
 
     A text shorter than a run counts as one run. The share of places in which two signatures agree
     estimates the Jaccard similarity of the texts' sets of runs. Its standard error is at most 1 /
     (2 * sqrt(permutations)).
     """
-    signatures = np.empty((len(texts), _NUM_PERMUTATIONS), dtype=np.uint32)
+    shape = (len(texts), _NUM_PERMUTATIONS)
+    signatures = np.empty(shape, dtype=np.uint32)
     factors, offsets = _permutations(_NUM_PERMUTATIONS, 1)
     for place, tokens in enumerate(texts):
         # A short text is one run; an empty one is a run of one empty word.
@@ -46,10 +49,11 @@ def sign(texts: Sequence[Sequence[str]]) -> NDArray[np.uint32]:
     return signatures
 
 
-def read_signatures(packed: Iterable[bytes]) -> NDArray[np.uint32]:
+def read_signatures(packed: Iterable[bytes]) -> Signatures:
     """Return signatures that were packed by `tobytes`, shape (texts, permutations)."""
     rows = list(packed)
-    return np.frombuffer(b"".join(rows), dtype=np.uint32).reshape(len(rows), -1)
+    numbers = np.frombuffer(b"".join(rows), dtype=np.uint32)
+    return numbers.reshape(len(rows), -1)
 
 
 @lru_cache(maxsize=8)
@@ -63,13 +67,14 @@ def _permutations(
         digest = hashlib.sha256(f"minhash/{seed}/{number}".encode()).digest()
         drawn.append(digest[:16])
     # Little-endian on every machine, for the same numbers.
-    numbers = np.frombuffer(b"".join(drawn), dtype="<u8").reshape(num, 2).astype(np.uint64)
+    numbers = np.frombuffer(b"".join(drawn), dtype="<u8")
+    numbers = numbers.reshape(num, 2).astype(np.uint64)
     factors = numbers[:, 0] | np.uint64(1)
     offsets = numbers[:, 1]
     return factors, offsets
 
 
-def band_keys(signatures: NDArray[np.uint32]) -> NDArray[np.uint32]:
+def band_keys(signatures: Signatures) -> NDArray[np.uint32]:
     """Return a short hash of each band, shape (texts, bands).
 
     Rows that agree in a band agree in its key.
@@ -98,7 +103,7 @@ def are_duplicated(keys: NDArray[np.uint32] | NDArray[np.uint64]) -> NDArray[np.
     return counts[places] > 1
 
 
-def candidate_pairs(signatures: NDArray[np.uint32]) -> set[tuple[int, int]]:
+def candidate_pairs(signatures: Signatures) -> set[tuple[int, int]]:
     """Return pairs of rows, lower first, that agree in at least one band.
 
     In a bucket of more than `_LARGE_BUCKET` rows, a row is paired only with the first and with its

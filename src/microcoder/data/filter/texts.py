@@ -107,7 +107,8 @@ def literal_hashes(tokens: Sequence[str]) -> Hashes:
     Examples are a grid of 0 and 1, and a count from 1 to 9.
     """
     # Sorted, so that distinct ones can be counted by their neighbours.
-    hashed = np.sort(_runs(_hash_all(tokens), LITERALS_IN_RUN), axis=1)
+    runs = _runs(_hash_all(tokens), LITERALS_IN_RUN)
+    hashed = np.sort(runs, axis=1)
     differs = np.diff(hashed, axis=1) != 0
     num_distinct = 1 + differs.sum(axis=1)
     values = []

@@ -29,7 +29,9 @@ class NotACall(ValueError):
 
 
 def arrange(
-    parameters: Sequence[str], positional: Sequence[Any], named: Mapping[str, Any]
+    parameters: Sequence[str],
+    positional: Sequence[Any],
+    named: Mapping[str, Any],
 ) -> list[Any]:
     """Return arguments in the order of a function's parameters.
 
@@ -77,7 +79,8 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
     if not is_json_value(expected, is_expected=True):
         raise NotACall(f"the expected value {_explain_value(expected)}")
     try:
-        return TestCase(input="\n".join(map(write_json, arguments)), output=write_json(expected))
+        text = "\n".join(map(write_json, arguments))
+        return TestCase(input=text, output=write_json(expected))
     except ValueError as error:
         raise NotACall(str(error)) from None
 
@@ -86,7 +89,13 @@ _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
 """Functions of LeetCodeDataset that make nodes from lists, and the type of these nodes."""
 _SAME = ("is_same_list", "is_same_tree")
 """Functions of LeetCodeDataset that compare nodes."""
-_WORDS = {"inf": math.inf, "nan": math.nan, "null": None, "true": True, "false": False}
+_WORDS = {
+    "inf": math.inf,
+    "nan": math.nan,
+    "null": None,
+    "true": True,
+    "false": False,
+}
 """Names that stand for values, some of them JSON's."""
 _ROOTS = ("Solution", "solution", "my_solution", "sol")
 """Names of the object, class or module whose method or function is called."""
@@ -143,7 +152,10 @@ _Names = Mapping[str, _Bound]
 
 
 def read_assertions(
-    source: str, *, called: Collection[str], parameters: Sequence[str] = ()
+    source: str,
+    *,
+    called: Collection[str],
+    parameters: Sequence[str] = (),
 ) -> DecodedTests:
     """Return the tests in the assertions of a program, those inside its functions included.
 
@@ -179,7 +191,8 @@ class _Cutter(ast.NodeTransformer):
             case ast.Name(id=name):
                 is_answer = name in self._called
             case ast.Attribute(
-                value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)), attr=name
+                value=ast.Name(id=root) | ast.Call(func=ast.Name(id=root)),
+                attr=name,
             ):
                 is_answer = name in self._called and root in _ROOTS
             case _:
@@ -190,7 +203,9 @@ class _Cutter(ast.NodeTransformer):
         # Whole, with the calls inside it, which the answer's process makes too.
         self.calls.append(node)
         return ast.Subscript(
-            ast.Name(RESULTS, ast.Load()), ast.Constant(len(self.calls) - 1), ast.Load()
+            ast.Name(RESULTS, ast.Load()),
+            ast.Constant(len(self.calls) - 1),
+            ast.Load(),
         )
 
     def visit_Constant(self, node: ast.Constant) -> ast.Constant:
@@ -296,7 +311,12 @@ class _Reader:
         if chosen != _EXACT:
             absolute, relative = chosen
             checker = Checker(type="float", absolute=absolute, relative=relative)
-        return DecodedTests(tuple(tests), checker=checker, call=call, dropped=tuple(dropped))
+        return DecodedTests(
+            tuple(tests),
+            checker=checker,
+            call=call,
+            dropped=tuple(dropped),
+        )
 
     def _find_call(self) -> Call | None:
         """Return the types of arguments and result; None if all are plain JSON.
@@ -324,7 +344,9 @@ class _Reader:
                 call, other = self._sides(call, left, right)
                 match other:
                     case ast.Call(
-                        func=ast.Attribute(attr="approx"), args=[value], keywords=options
+                        func=ast.Attribute(attr="approx"),
+                        args=[value],
+                        keywords=options,
                     ):
                         return self._compare_within(
                             call, value, options, names, ("rel", 1e-6), "abs"
@@ -335,7 +357,8 @@ class _Reader:
                 return self._compare(call, other, names)
             case ast.Compare(
                 left=ast.Call(
-                    func=ast.Name(id="abs"), args=[ast.BinOp(left=left, op=ast.Sub(), right=right)]
+                    func=ast.Name(id="abs"),
+                    args=[ast.BinOp(left=left, op=ast.Sub(), right=right)],
                 ),
                 ops=[ast.Lt() | ast.LtE()],
                 comparators=[bound],
@@ -346,7 +369,8 @@ class _Reader:
                 arguments, _ = self._read_call(call, names)
                 return _Comparison(arguments, _real(expected), absolute=_tolerance(within))
             case ast.Call(
-                func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"), args=[left, right]
+                func=ast.Attribute(attr="isclose") | ast.Name(id="isclose"),
+                args=[left, right],
             ):
                 call, other = self._sides(call, left, right)
                 return self._compare_within(
@@ -357,7 +381,10 @@ class _Reader:
     def _compare(self, call: ast.Call, other: ast.expr, names: _Names) -> _Comparison:
         arguments, kinds = self._read_call(call, names)
         return _Comparison(
-            arguments, parse_value(other, names), kinds=kinds, returns=_kind_of(other)
+            arguments,
+            parse_value(other, names),
+            kinds=kinds,
+            returns=_kind_of(other),
         )
 
     def _compare_within(
@@ -392,7 +419,10 @@ class _Reader:
         return _Comparison(arguments, expected, within.get(absolute), within.get(name_of_relative))
 
     def _sides(
-        self, call: ast.Call | None, left: ast.expr, right: ast.expr
+        self,
+        call: ast.Call | None,
+        left: ast.expr,
+        right: ast.expr,
     ) -> tuple[ast.Call, ast.expr]:
         """Return the call, and the expression that its value is compared with.
 
@@ -461,9 +491,12 @@ class _Literals(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.expr:
         match node:
             case ast.Call(
-                func=ast.Name(id="float"), args=[ast.Constant(value=str(text))], keywords=[]
+                func=ast.Name(id="float"),
+                args=[ast.Constant(value=str(text))],
+                keywords=[],
             ):
-                if text.strip().lower().lstrip("+-") in ("inf", "infinity", "nan"):
+                word = text.strip().lower().lstrip("+-")
+                if word in ("inf", "infinity", "nan"):
                     return ast.Constant(float(text))
             case ast.Call(func=ast.Name(id=name), args=[values], keywords=[]) if name in _BUILDERS:
                 items = self.visit(values)
@@ -506,7 +539,8 @@ def _usual(kinds: Sequence[str]) -> str:
 def _fits(comparison: _Comparison, call: Call) -> bool:
     """Whether a comparison's values have the types of `call`; None and [] fit every type."""
     parameters = call.parameters or ["json"] * len(comparison.kinds)
-    for kind, shown, value in zip(parameters, comparison.kinds, comparison.arguments, strict=False):
+    arguments = zip(parameters, comparison.kinds, comparison.arguments, strict=False)
+    for kind, shown, value in arguments:
         if not _has_type(kind, shown, value):
             return False
     return _has_type(call.returns, comparison.returns, comparison.expected)
@@ -533,13 +567,16 @@ def _real(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_real(item) for item in value]
     # Larger ones are not exact as floats.
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 53:
+    if isinstance(value, bool) or not isinstance(value, int):
+        return value
+    if abs(value) < 1 << 53:
         return float(value)
     return value
 
 
 def _tolerance(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not is_number or not 0 < value < 1:
         raise NotACall(f"no tolerance: {shorten(value, 40)}")
     return float(value)
 

@@ -242,16 +242,29 @@ class Candidate(Record):
     merged: tuple[str, ...] = ()
     """Ids of the duplicates that were merged into this one."""
 
-    def change(self, stage: Stage, step: str, detail: str = "", **fields: object) -> Candidate:
+    def change(
+        self,
+        stage: Stage,
+        step: str,
+        detail: str = "",
+        **fields: object,
+    ) -> Candidate:
         """Return a copy with these fields changed, and a line of lineage for each change."""
         changed = {name: value for name, value in fields.items() if getattr(self, name) != value}
         # A step that changes nothing leaves no trace in the lineage.
         if not changed:
             return self
         lines = tuple(
-            Lineage(stage=stage, step=step, field=name, detail=detail) for name in changed
+            Lineage(
+                stage=stage,
+                step=step,
+                field=name,
+                detail=detail,
+            )
+            for name in changed
         )
-        return self.model_copy(update={**changed, "lineage": self.lineage + lines})
+        lineage = self.lineage + lines
+        return self.model_copy(update={**changed, "lineage": lineage})
 
     def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
         """Return a rejection that holds the whole candidate; `reason` is such as `no_tests`."""
@@ -395,7 +408,9 @@ REASONS: dict[str, str] = {
 
 
 def process_row(
-    candidate: Candidate, stage: Stage, work: Callable[[Candidate], Made]
+    candidate: Candidate,
+    stage: Stage,
+    work: Callable[[Candidate], Made],
 ) -> Made | Rejection:
     """Return `work(candidate)`; if our own code fails, its rejection as `row_fault`.
 
@@ -416,4 +431,5 @@ def process_row(
             text += f": {error}"
         # Lone surrogates can be in any message, but not in UTF-8.
         text = text.encode("utf-8", "replace").decode("utf-8")
-        return candidate.reject(stage, "row_fault", " ".join(text.split())[:_MAX_DETAIL])
+        detail = " ".join(text.split())[:_MAX_DETAIL]
+        return candidate.reject(stage, "row_fault", detail)

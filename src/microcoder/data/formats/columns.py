@@ -110,7 +110,8 @@ def with_columns(format: Format, columns: Mapping[str, str]) -> Format:
         # Tests that are named are read in place of the format's assertions.
         changed["assertions"] = ()
     if lists or keys:
-        changed["tests"] = _tests_reader(table.get("tests", reader.tests), lists, keys)
+        tests_columns = table.get("tests", reader.tests)
+        changed["tests"] = _tests_reader(tests_columns, lists, keys)
 
     def read(row: Row) -> Candidate:
         # Asked of each row, since only a row shows which columns it has.
@@ -170,10 +171,15 @@ def _check_limits(row: Row, table: Mapping[str, str]) -> None:
             )
 
 
-def missing_column(values: Mapping[str, Any], column: str, columns: Mapping[str, str]) -> Malformed:
+def missing_column(
+    values: Mapping[str, Any],
+    column: str,
+    columns: Mapping[str, str],
+) -> Malformed:
     """Return the error for a row without a column that was named for a field."""
     field = next(field for field, named in columns.items() if named == column)
-    shown = ", ".join(sorted(list_paths(values))[:_MOST_SHOWN]) or "none"
+    paths = sorted(list_paths(values))
+    shown = ", ".join(paths[:_MOST_SHOWN]) or "none"
     return Malformed(
         "wrong_value",
         f"column {column} (named for {field}) is missing or null; the row has {shown}",

@@ -248,7 +248,8 @@ def _read_judging(row: Row) -> Checker:
         return Checker()
     if "def output_judging_function" not in code:
         raise Malformed("bad_checker", "output_judging_function is not defined in it")
-    return Checker(type="program", code=_PRINTING.format(source=code + _JUDGING))
+    program = _PRINTING.format(source=code + _JUDGING)
+    return Checker(type="program", code=program)
 
 
 def _find_site(row: Row) -> str:

@@ -113,7 +113,8 @@ def _shape_arguments(given: Sequence[Any], shapes: Sequence[Sequence[Any]]) -> l
     fitting = [shape for shape in shapes if len(shape) == len(given)]
     arguments = []
     for place, value in enumerate(given):
-        arguments.append(_shape(value, [shape[place] for shape in fitting]))
+        examples = [shape[place] for shape in fitting]
+        arguments.append(_shape(value, examples))
     return arguments
 
 

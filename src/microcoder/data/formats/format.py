@@ -76,9 +76,10 @@ class Columns:
             row = self.prepare(row)
         statement, notes = row.asked(*_listed(self.statement))
         url = row.optional(*_listed(self.url)).strip()
+        named_platform = row.name(*_listed(self.platform))
         fields: dict[str, Any] = {
             "url": url,
-            "platform": find_platform(url, row.name(*_listed(self.platform))),
+            "platform": find_platform(url, named_platform),
             "title": row.name(*_listed(self.title)),
             "date": self._read_date(row),
             "tags": row.tags(*self.tags),
@@ -109,39 +110,59 @@ class Columns:
     def _read_solutions(self, row: Row) -> tuple[Solution, ...]:
         if callable(self.solutions):
             return self.solutions(row)
-        name = next(filter(row.has, _listed(self.solutions)), None)
+        names = _listed(self.solutions)
+        name = next(filter(row.has, names), None)
         return python_solutions(row.listed(name)) if name else ()
 
-    def _read_tests(self, row: Row, platform: str, solutions: tuple[Solution, ...]) -> DecodedTests:
+    def _read_tests(
+        self,
+        row: Row,
+        platform: str,
+        solutions: tuple[Solution, ...],
+    ) -> DecodedTests:
         """Return the tests of a row, from the columns of tests or of assertions."""
         fn_name = row.optional(*_listed(self.fn_name))
         starter_code = row.optional(*_listed(self.starter_code))
         if self.assertions:
             return self._read_assertions(row, fn_name, starter_code, solutions)
-        value = self.tests(row) if callable(self.tests) else row.decoded(*_listed(self.tests))
+        if callable(self.tests):
+            value = self.tests(row)
+        else:
+            value = row.decoded(*_listed(self.tests))
         # A solution has the function's head where no starter code shows it.
         code = starter_code
         if not code and solutions:
             code = solutions[0].code
         return decode_tests(
-            value, fn_name=fn_name, platform=platform, code=code, is_judged=row.is_judged
+            value,
+            fn_name=fn_name,
+            platform=platform,
+            code=code,
+            is_judged=row.is_judged,
         )
 
     def _read_assertions(
-        self, row: Row, fn_name: str, starter_code: str, solutions: tuple[Solution, ...]
+        self,
+        row: Row,
+        fn_name: str,
+        starter_code: str,
+        solutions: tuple[Solution, ...],
     ) -> DecodedTests:
         """Return the tests of a program of assertions, read with the names of some code.
 
         Where starter code was renamed since, the solution has the names that tests use.
         """
         source = row.text(*_listed(self.assertions))
+        setup = ""
+        if self.setup:
+            setup = row.optional(*_listed(self.setup))
         read = partial(
             asserted_tests,
             [source],
             fn_name=fn_name,
             called=self.called,
             is_judged=row.is_judged,
-            setup=row.optional(*_listed(self.setup)) if self.setup else "",
+            setup=setup,
         )
         codes = [starter_code]
         if solutions:
@@ -232,7 +253,9 @@ class Format:
             Malformed: the row has no candidate.
         """
         # What a row says of itself counts more than what is said of all rows.
-        own_licence = read_licence(values.get("licence")) or read_licence(values.get("license"))
+        own_licence = read_licence(values.get("licence"))
+        if not own_licence:
+            own_licence = read_licence(values.get("license"))
         row = Row(
             values,
             id=f"{source or self.name}/{place}",

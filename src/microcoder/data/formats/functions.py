@@ -49,7 +49,8 @@ def _find_function(row: Row) -> Row:
     imported = _find_imported(row.text("test", "test_code"))
     declared = [item.optional("function_name") for item in row.rows("test_info")]
     # What the test imports is what answers must define; a declaration alone may be a helper.
-    names = [name for name in declared if name in imported] or imported or declared or [""]
+    tested = [name for name in declared if name in imported]
+    names = tested or imported or declared or [""]
     return row.over({**row.values, "fn_name": names[0]})
 
 
@@ -88,7 +89,8 @@ def _read_slug(row: Row) -> Row:
     """Return a row of LeetCodeDataset with the function's name and the URL of its page."""
     entry_point = row.text("entry_point").rpartition(".")[2]
     url = f"https://leetcode.com/problems/{row.name('task_id')}"
-    return row.over({**row.values, "fn_name": entry_point, "url": url})
+    fields = {**row.values, "fn_name": entry_point, "url": url}
+    return row.over(fields)
 
 
 def _take_prompt_apart(row: Row) -> Row:
@@ -99,7 +101,8 @@ def _take_prompt_apart(row: Row) -> Row:
         raise Malformed("no_statement", "prompt has no statement in triple quotes")
     # Before the class stand those of lists and trees, with methods of their own.
     solution = starter.partition("class Solution")[2] or starter
-    fn_name = solution.partition("def ")[2].partition("(")[0].strip()
+    head = solution.partition("def ")[2]
+    fn_name = head.partition("(")[0].strip()
     parts = {
         "statement": statement.strip(),
         "starter_code": starter.strip("\n"),
@@ -177,7 +180,12 @@ def read_humaneval(row: Row) -> Candidate:
         sources = [source, row.optional("assertion")]
         if not any(text.strip() for text in sources):
             return DecodedTests()
-        return asserted_tests(sources, fn_name=entry, code=code, called=("candidate",))
+        return asserted_tests(
+            sources,
+            fn_name=entry,
+            code=code,
+            called=("candidate",),
+        )
 
     # To judge answers, assertions decide as published; a corpus takes those that are calls.
     if not row.is_judged:
@@ -209,7 +217,7 @@ def read_mbpp(row: Row) -> Candidate:
     assertions = (*row.texts("test_list"), *row.texts("challenge_test_list"))
     # MBPP+ has all of its assertions in one text.
     sources = assertions or (row.optional("assertion"),)
-    entry = row.optional("entry_point") or next(iter(find_called("\n".join(sources), code)), "")
+    entry = _name_function(row, "\n".join(sources), code)
     seconds = MBPP_SECONDS if row.is_judged else None
     mebibytes = MEMORY_LIMIT_MIB if row.is_judged else None
 
@@ -236,7 +244,7 @@ def read_mbpp(row: Row) -> Candidate:
         raise Malformed("missing_field", "test_list")
     # MBPP does not name the function.
     first = next(iter(listed), "")
-    called = row.optional("entry_point") or next(iter(find_called(first, code)), "")
+    called = _name_function(row, first, code)
     if not called:
         raise Malformed(
             "tests_not_convertible", f"the first assertion calls no function: {first[:80]!r}"
@@ -249,6 +257,14 @@ def read_mbpp(row: Row) -> Candidate:
     program = row.optional("test") or "\n".join(listed)
     setup = list_imports(before)
     return build(_as_published(row, program, called, setup=setup, prelude=prelude))
+
+
+def _name_function(row: Row, assertions: str, code: str) -> str:
+    """Return a row's entry point; without one, the first function that its assertions call."""
+    entry = row.optional("entry_point")
+    if entry:
+        return entry
+    return next(iter(find_called(assertions, code)), "")
 
 
 def read_odex(row: Row) -> Candidate:
@@ -280,16 +296,27 @@ def read_odex(row: Row) -> Candidate:
         )
 
     def decode() -> DecodedTests:
-        return asserted_tests([source], fn_name=entry, code=prompt, called=("candidate",))
+        return asserted_tests(
+            [source],
+            fn_name=entry,
+            code=prompt,
+            called=("candidate",),
+        )
 
     if not row.is_judged:
         return complete(build, decode)
     program = call_check(source[begin:])
-    return build(_as_published(row, program, entry, setup=source[:begin].strip("\n")))
+    setup = source[:begin].strip("\n")
+    return build(_as_published(row, program, entry, setup=setup))
 
 
 def _as_published(
-    row: Row, program: str, entry: str, *, setup: str = "", prelude: str = ""
+    row: Row,
+    program: str,
+    entry: str,
+    *,
+    setup: str = "",
+    prelude: str = "",
 ) -> DecodedTests:
     """Return tests of EvalPlus's inputs, if the row has any, else the one that is this program.
 
@@ -297,7 +324,9 @@ def _as_published(
         Malformed: it cannot be judged.
     """
     fields = [name for name in ("base_input", "plus_input") if row.has(name)]
-    programs = plus_programs(row, fields=fields) if fields else [program]
+    programs = [program]
+    if fields:
+        programs = plus_programs(row, fields=fields)
     try:
         return read_programs(programs, fn_name=entry, setup=setup, prelude=prelude)
     except NotACall as error:

@@ -17,7 +17,10 @@ _INCLUDED = (".h", ".hpp", ".hh", ".cpp", ".cc")
 
 
 def inline_includes(
-    path: str, files: Mapping[str, str], *, anywhere: bool = False
+    path: str,
+    files: Mapping[str, str],
+    *,
+    anywhere: bool = False,
 ) -> tuple[str, list[str]]:
     """Return a source with the package's files in place of its includes, and the missing ones.
 
@@ -68,7 +71,12 @@ def _find_modules_beside(path: str, files: Mapping[str, str]) -> list[str]:
     return sorted(modules & set(IMPORT.findall(files[path])))
 
 
-def _find_included(folder: str, name: str, files: Mapping[str, str], anywhere: bool) -> str | None:
+def _find_included(
+    folder: str,
+    name: str,
+    files: Mapping[str, str],
+    anywhere: bool,
+) -> str | None:
     """Return the path of an included file: beside the source, or `anywhere` if its name is one."""
     beside = posixpath.normpath(posixpath.join(folder, name))
     if beside in files:

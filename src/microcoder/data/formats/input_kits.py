@@ -7,7 +7,7 @@ The inputs are made by BAPCtools' `generators.yaml` or by Kodsport's script `gen
 import hashlib
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from microcoder.data.formats.candidates import InputKit, InputRecipe
@@ -59,7 +59,8 @@ def read_kit(files: Mapping[str, str]) -> InputKit:
         if posixpath.basename(path) in _SETTINGS_OF_TESTS:
             flags = _FLAGS.search(files[path])
             if flags:
-                reading.flags.append(tuple(_PUNCTUATION.sub(" ", flags[1].strip()).split()))
+                words = _PUNCTUATION.sub(" ", flags[1].strip()).split()
+                reading.flags.append(tuple(words))
     if "generators/generators.yaml" in files:
         _read_yaml(reading, files["generators/generators.yaml"])
     else:
@@ -132,29 +133,38 @@ class _GeneratorsFile:
             self._copy(command.strip(), group)
             return
         num = settings.get("count")
-        counts = range(1, min(num, _MOST_COUNT) + 1) if isinstance(num, int) else [1]
+        counts: Sequence[int] = [1]
+        if isinstance(num, int):
+            counts = range(1, min(num, _MOST_COUNT) + 1)
         for count in counts:
-            filled = command.replace("{count}", str(count)).replace("{name}", name)
+            filled = command.replace("{count}", str(count))
+            filled = filled.replace("{name}", name)
             self._call(filled, group)
 
     def _copy(self, name: str, group: str) -> None:
         """Add the recipe of a test whose input is a file of the package."""
         path = posixpath.normpath(posixpath.join("generators", name))
         if path in self._reading.files:
-            self._reading.recipes.append(InputRecipe(group=group, text=self._reading.files[path]))
+            text = self._reading.files[path]
+            self._reading.recipes.append(InputRecipe(group=group, text=text))
         else:
             self._reading.left_out.append(f"{path}: not there")
 
     def _call(self, command: str, group: str) -> None:
         """Add the recipe of a test that a generator makes."""
         # As BAPCtools computes it: the inputs are those of the package.
-        digest = hashlib.sha512((self._salt + command).encode()).hexdigest()
+        salted = self._salt + command
+        digest = hashlib.sha512(salted.encode()).hexdigest()
         seed = int(digest, 16) % _MOST_SEED
-        name, *arguments = _SEED.sub(str(seed), command).split() or [""]
-        listed = self._files_of.get(name) if isinstance(self._files_of, Mapping) else None
+        words = _SEED.sub(str(seed), command).split()
+        name, *arguments = words or [""]
+        listed = None
+        if isinstance(self._files_of, Mapping):
+            listed = self._files_of.get(name)
         paths = []
         for file in listed or [name]:
-            paths.append(posixpath.normpath(posixpath.join("generators", str(file))))
+            below_generators = posixpath.join("generators", str(file))
+            paths.append(posixpath.normpath(below_generators))
         # Of a generator of several files the first one is run.
         path, *beside = paths
         if name.startswith("/"):

@@ -19,7 +19,13 @@ from microcoder.data.formats import input_kits
 from microcoder.data.formats.candidates import Candidate, Known
 from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.includes import inline_includes
-from microcoder.data.formats.packages import Package, read_amount, setting_text
+from microcoder.data.formats.packages import (
+    Package,
+    PackagedProgram,
+    PackagedTest,
+    read_amount,
+    setting_text,
+)
 from microcoder.data.formats.programs import language_of
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.values import read_licence
@@ -184,7 +190,7 @@ def _read_multiplier(limits: Mapping[str, Any]) -> float | None:
     return read_amount(limits.get("time_multiplier"))
 
 
-def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
+def _list_tests(package: Package) -> Iterator[PackagedTest]:
     """Yield group, path of the input and path of the answer of each test."""
     # Also files that are no text: a test of these makes the package malformed, not smaller.
     for path in package.paths:
@@ -193,7 +199,7 @@ def _list_tests(package: Package) -> Iterator[tuple[str, str, str]]:
             yield group, path, f"{path.removesuffix('.in')}.ans"
 
 
-def _list_submissions(package: Package) -> Iterator[tuple[str, Known | None]]:
+def _list_submissions(package: Package) -> Iterator[PackagedProgram]:
     """Yield path and verdict of each submission's file.
 
     The verdict is None if it is not known, or if the submission has several files.
@@ -217,7 +223,8 @@ def _find_verdict(code: str, folder: str) -> Known | None:
     comment = _EXPECTED.search(code)
     names = [folder]
     if comment:
-        names = comment[1].lower().replace("-", "_").split(",")
+        written = comment[1].lower().replace("-", "_")
+        names = written.split(",")
     verdicts = {_KNOWN.get(name.strip()) for name in names}
     if len(verdicts) > 1:
         return None if "accepted" in verdicts else "wrong_answer"
@@ -286,7 +293,10 @@ def _read_flags(flags: Sequence[str]) -> Checker:
     relative = _read_tolerance(both or values.get("float_relative_tolerance"))
     if absolute or relative:
         return Checker(
-            type="float", case_sensitive=is_case_sensitive, absolute=absolute, relative=relative
+            type="float",
+            case_sensitive=is_case_sensitive,
+            absolute=absolute,
+            relative=relative,
         )
     if is_case_sensitive and "space_change_sensitive" in flags:
         return Checker(type="exact")

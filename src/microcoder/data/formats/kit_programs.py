@@ -199,7 +199,9 @@ class KitReading:
 
     def _is_main(self, path: str) -> bool:
         """Whether a source can be run: a script, or a file that defines the function `main`."""
-        return path.endswith((".py", ".py3", ".ctd")) or bool(_MAIN.search(self.files[path]))
+        if path.endswith((".py", ".py3", ".ctd")):
+            return True
+        return bool(_MAIN.search(self.files[path]))
 
     def _inline(self, path: str) -> str:
         """Return a source in C or C++ as one file; ValueError if it includes missing files."""

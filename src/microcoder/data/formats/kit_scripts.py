@@ -78,7 +78,8 @@ class GeneratorScript:
             for line in lines[start : position - 1]:
                 if line != "do":
                     body.append(line.removeprefix("do "))
-            for word in _split_words(self._substitute(loop[2]))[:_MOST_WORDS]:
+            loop_words = _split_words(self._substitute(loop[2]))
+            for word in loop_words[:_MOST_WORDS]:
                 self._variables[loop[1]] = word
                 yield from self._expand(body)
 
@@ -103,7 +104,8 @@ class GeneratorScript:
 
     def _value_of(self, variable: re.Match[str]) -> str:
         """Return the value of `$n` or `${n}`; the text itself if the variable is not known."""
-        return self._variables.get(variable[1] or variable[2], variable[0])
+        name = variable[1] or variable[2]
+        return self._variables.get(name, variable[0])
 
     def _add_up(self, expression: re.Match[str]) -> str:
         """Return the value of `$((MAX_N - 1))`.
@@ -113,7 +115,8 @@ class GeneratorScript:
         try:
             # In brackets, since a shell computes the value of a variable before it is used.
             numbers = _NAME.sub(lambda name: f"({self._variables[name[0]]})", expression[1])
-            return str(_compute(parse_source(numbers.strip(), mode="eval").body))
+            tree = parse_source(numbers.strip(), mode="eval")
+            return str(_compute(tree.body))
         except (KeyError, SyntaxError, ValueError, ArithmeticError, RecursionError):
             return expression[0]
 
@@ -149,7 +152,8 @@ class GeneratorScript:
             return
         self._seen.add(name)
         # As the tool does that these packages share: the seed is the last argument.
-        seed = int(hashlib.md5(name.encode(), usedforsecurity=False).hexdigest()[:6], 16)
+        digest = hashlib.md5(name.encode(), usedforsecurity=False)
+        seed = int(digest.hexdigest()[:6], 16)
         self._reading.recipes.append(
             InputRecipe(
                 group=self._group,
@@ -162,7 +166,11 @@ class GeneratorScript:
     def _add_text(self, text: str) -> None:
         """Add the recipe of a test whose input is a file of the package."""
         self._reading.recipes.append(
-            InputRecipe(group=self._group, flags=self._flags.get(self._group, ()), text=text)
+            InputRecipe(
+                group=self._group,
+                flags=self._flags.get(self._group, ()),
+                text=text,
+            )
         )
 
 
@@ -239,7 +247,9 @@ def _split_words(text: str) -> list[str]:
     """
     words: list[str] = []
     for word in _LOOP_WORD.findall(text):
-        numbers = re.findall(r"-?\d+", word) if word[0] in "{$" else []
+        numbers = []
+        if word[0] in "{$":
+            numbers = re.findall(r"-?\d+", word)
         if numbers:
             words += _count(numbers, is_brace=word[0] == "{")
         else:

@@ -19,6 +19,10 @@ from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.values import read_yaml, shorten
 from microcoder.judge.core.types import Checker, TestCase
 
+PackagedTest = tuple[str, str, str]
+"""A test of a package: its group, and the paths of its input and its answer."""
+PackagedProgram = tuple[str, Known | None]
+"""A program of a package: its path, and its verdict where one is known."""
 _INCLUDES_TESTLIB = re.compile(r'#[ \t]*include[ \t]*["<]testlib\.h[">]')
 _PLAIN_LINE = re.compile(r"^([a-z_]+):[ \t]+([^\n'\"\[{|>#&*!%@`][^\n]*: [^\n]*)$", re.MULTILINE)
 """A line of settings whose value is a plain text with a colon in it."""
@@ -117,7 +121,7 @@ class Package:
         if paths:
             self.notes.append((what, f"{len(paths)} left out, {why}: {paths[0]}"))
 
-    def read_tests(self, named: Iterable[tuple[str, str, str]], *, missing: str) -> None:
+    def read_tests(self, named: Iterable[PackagedTest], *, missing: str) -> None:
         """Add tests, each named by its group and the paths of its input and its answer.
 
         Args:
@@ -140,7 +144,7 @@ class Package:
         self.tests.sort(key=_is_no_sample)
         self.leave_out("tests", left_out, missing)
 
-    def read_solutions(self, named: Iterable[tuple[str, Known | None]], *, left_out: str) -> None:
+    def read_solutions(self, named: Iterable[PackagedProgram], *, left_out: str) -> None:
         """Add programs, each named by its path and verdict.
 
         Args:
@@ -158,7 +162,12 @@ class Package:
             if language == "python":
                 solution = python_solution(code, name=path, known=known)
             else:
-                solution = Solution(code=code, language=language, name=path, known=known)
+                solution = Solution(
+                    code=code,
+                    language=language,
+                    name=path,
+                    known=known,
+                )
             self.solutions.append(solution)
         self.leave_out("solutions", rest, left_out)
 
@@ -219,7 +228,12 @@ class Package:
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
         # `Checker` refuses an empty text, which a blank one stands for.
-        return Checker(type="program", code=code or " ", language=language, protocol="testlib")
+        return Checker(
+            type="program",
+            code=code or " ",
+            language=language,
+            protocol="testlib",
+        )
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:
         """Name the checker's file in the notes, or flag `needs_checker` if it lacks files.
@@ -235,10 +249,11 @@ class Package:
 
     def candidate(self, statement: str, **fields: Any) -> Candidate:
         """Return the candidate with all that was read so far, and these further fields."""
+        notes = sorted(self.notes, key=lambda note: _ORDER.index(note[0]))
         return self.row.candidate(
             statement,
             tuple(test for _, test in self.tests),
-            notes=sorted(self.notes, key=lambda note: _ORDER.index(note[0])),
+            notes=notes,
             groups=tuple(group for group, _ in self.tests),
             solutions=tuple(self.solutions),
             flags=tuple(dict.fromkeys(self.flags)),

@@ -20,6 +20,8 @@ from microcoder.data.formats.format import Folders, Format
 from microcoder.data.formats.kit_programs import KitReading
 from microcoder.data.formats.packages import (
     Package,
+    PackagedProgram,
+    PackagedTest,
     language_code,
     read_amount,
     standard_checker,
@@ -72,12 +74,13 @@ def read_polygon(row: Row) -> Candidate:
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
         package.flag("file_io")
+    tags = [tag.get("value") for tag in root.iterfind("tags/tag")]
     return package.candidate(
         statement,
         url=root.get("url") or "",
         platform="codeforces",
         title=_find_name(root) or title or root.get("short-name") or row.name("name"),
-        tags=tuple(tag.get("value") or "" for tag in root.iterfind("tags/tag") if tag.get("value")),
+        tags=tuple(filter(None, tags)),
         natural_language=language_code(path.split("/")[1]),
         kit=_read_kit(root, package.files),
         checker=checker,
@@ -141,7 +144,7 @@ def _read_mebibytes(root: ElementTree.Element) -> int | None:
     return round(size / _MIB) or None
 
 
-def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
+def _list_tests(root: ElementTree.Element) -> Iterator[PackagedTest]:
     """Yield group, path of the input and path of the answer of each test."""
     testset = _main_testset(root)
     input_pattern = testset.findtext("input-path-pattern") or ""
@@ -151,7 +154,7 @@ def _list_tests(root: ElementTree.Element) -> Iterator[tuple[str, str, str]]:
         yield group, _fill(input_pattern, number), _fill(answer_pattern, number)
 
 
-def _list_solutions(root: ElementTree.Element) -> Iterator[tuple[str, Known | None]]:
+def _list_solutions(root: ElementTree.Element) -> Iterator[PackagedProgram]:
     """Yield path and verdict of each solution; None without a known verdict."""
     for solution in root.iterfind("assets/solutions/solution"):
         yield _source_of(solution), _VERDICTS.get(solution.get("tag") or "")
@@ -197,7 +200,11 @@ def _read_kit(root: ElementTree.Element, files: Mapping[str, str]) -> InputKit:
             )
         elif name and reading.add_generator(name, path_of.get(name, name)):
             reading.recipes.append(
-                InputRecipe(group=_group_of(test), generator=name, arguments=tuple(arguments))
+                InputRecipe(
+                    group=_group_of(test),
+                    generator=name,
+                    arguments=tuple(arguments),
+                )
             )
     return reading.kit()
 

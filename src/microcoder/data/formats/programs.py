@@ -58,7 +58,8 @@ _PLATFORMS = {
 
 def language_of(path: str) -> str:
     """Return the language of a file by its suffix; empty if it is not known."""
-    return _LANGUAGES.get(splitext(path)[1].lower().removeprefix("."), "")
+    suffix = splitext(path)[1].lower()
+    return _LANGUAGES.get(suffix.removeprefix("."), "")
 
 
 def name_language(name: str) -> str:
@@ -70,7 +71,12 @@ def name_language(name: str) -> str:
     return _LANGUAGES.get(lowered, lowered)
 
 
-def python_solution(code: str, *, name: str = "", known: Known = "accepted") -> Solution:
+def python_solution(
+    code: str,
+    *,
+    name: str = "",
+    known: Known = "accepted",
+) -> Solution:
     """Return a Python program as a `Solution`; its language is `python2` if only that parses it."""
     language = "python2" if is_python2(code) else "python"
     return Solution(code=code, language=language, name=name, known=known)
@@ -138,7 +144,12 @@ def head_of(code: str, fn_name: str) -> str | None:
 
 def _write_head(function: ast.FunctionDef) -> str | None:
     bare = ast.FunctionDef(
-        function.name, function.args, [ast.Pass()], [], function.returns, lineno=1
+        function.name,
+        function.args,
+        body=[ast.Pass()],
+        decorator_list=[],
+        returns=function.returns,
+        lineno=1,
     )
     try:
         return ast.unparse(bare).removesuffix("pass").rstrip()

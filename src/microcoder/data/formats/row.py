@@ -53,7 +53,12 @@ REASONS: Mapping[str, str] = {
 class Malformed(ValueError):
     """A row cannot become a candidate."""
 
-    def __init__(self, reason: str, detail: str = "", candidate: Candidate | None = None) -> None:
+    def __init__(
+        self,
+        reason: str,
+        detail: str = "",
+        candidate: Candidate | None = None,
+    ) -> None:
         super().__init__(reason, detail, candidate)
         self.reason = reason
         """A key of `REASONS`."""
@@ -84,7 +89,10 @@ class Row:
     It then needs no statement, but no test may be left out.
     """
     _objects: dict[str, Mapping[str, Any]] = field(
-        default_factory=dict, init=False, repr=False, compare=False
+        default_factory=dict,
+        init=False,
+        repr=False,
+        compare=False,
     )
     """Cache of fields that `mapping` decoded."""
 
@@ -226,7 +234,8 @@ class Row:
 
     def texts(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; empty if it is missing."""
-        return tuple(_typed(item, str, f"an item of {name}", "text") for item in self.items(name))
+        what = f"an item of {name}"
+        return tuple(_typed(item, str, what, "text") for item in self.items(name))
 
     def listed(self, name: str) -> tuple[str, ...]:
         """Return a list of texts; a text that does not look like a list counts as a list of one."""
@@ -308,7 +317,9 @@ class Row:
             return value.isoformat()[:10]
         if is_number(value):
             try:
-                return datetime.fromtimestamp(value, tz=UTC).date().isoformat() if value > 0 else ""
+                if not value > 0:
+                    return ""
+                return datetime.fromtimestamp(value, tz=UTC).date().isoformat()
             except (ValueError, OverflowError, OSError):
                 return ""
         text = self.optional(name).strip()

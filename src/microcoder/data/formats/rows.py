@@ -24,7 +24,7 @@ from microcoder.data.formats.statements import find_checker
 from microcoder.data.formats.tests import read_literal_calls
 from microcoder.data.formats.values import read_json, shorten
 from microcoder.judge.core.digits import dump_json, spell_int
-from microcoder.judge.core.errors import DataError, explain_fault, nearest
+from microcoder.judge.core.errors import DataError, Location, explain_fault, nearest
 from microcoder.judge.core.extensions import Extension, ExtensionSource, load_extension
 from microcoder.judge.core.types import Problem
 
@@ -90,7 +90,8 @@ def read_record(values: Mapping[str, Any]) -> Problem:
         problem = Problem.model_validate(fields)
     except ValidationError as error:
         fault = error.errors()[0]
-        path = ".".join(str(part) for part in (where, *fault["loc"]) if part != "")
+        places = (where, *fault["loc"])
+        path = ".".join(str(place) for place in places if place != "")
         if fault["type"] == "missing":
             hint = ""
         elif fault["type"] == "extra_forbidden":
@@ -111,7 +112,7 @@ def read_record(values: Mapping[str, Any]) -> Problem:
         raise Malformed("bad_tests", f"tests: {error}") from None
 
 
-def _reason(fault: str, where: tuple[int | str, ...]) -> str:
+def _reason(fault: str, where: Location) -> str:
     """Return the reason to reject a record, from pydantic's type and place of a fault."""
     if fault == "string_unicode":
         return "bad_unicode"
@@ -306,7 +307,8 @@ def read_problem(
     where = f"row {name!r} ({reader.name})"
     try:
         if ID in columns:
-            name = Row(values, id=where, dataset=reader.name).name(columns[ID])
+            named_row = Row(values, id=where, dataset=reader.name)
+            name = named_row.name(columns[ID])
             if not name:
                 raise missing_column(values, columns[ID], columns)
             where = f"row {name!r} ({reader.name})"
@@ -328,7 +330,9 @@ def read_problem(
 
 
 def _find_format(
-    values: Mapping[str, Any], format: str | None, columns: Mapping[str, str]
+    values: Mapping[str, Any],
+    format: str | None,
+    columns: Mapping[str, str],
 ) -> Format:
     """Return the format of a row that is one row; DataError if there is none."""
     if format in (None, "microcoder") and find_record(values) is not None:
@@ -369,7 +373,8 @@ def _explain(format: Format, error: Malformed, values: Mapping[str, Any]) -> str
         return f"field {error.detail} is missing; expected {format.shape} in {format.tests_in}"
     if error.reason in _OF_TESTS:
         # A reader that knows better which of several fields it is says so itself.
-        is_named = error.detail.partition(":")[0].partition(".")[0] in values
+        path = error.detail.partition(":")[0]
+        is_named = path.partition(".")[0] in values
         where = "" if is_named else f"{format.tests_in}: "
         return f"field {where}{error.detail}; expected {format.shape}"
     if error.reason == "other_task":
@@ -426,7 +431,8 @@ def _digest(values: Mapping[str, Any]) -> str:
         content = repr(pairs)
     except ValueError:  # Python writes no integer of so many digits.
         content = dump_json(pairs, default=repr)
-    return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()[:_ID_CHARACTERS]
+    digest = hashlib.sha256(content.encode("utf-8", "replace"))
+    return digest.hexdigest()[:_ID_CHARACTERS]
 
 
 def _plain(value: Any) -> Any:
@@ -466,7 +472,9 @@ def to_problem(row: Problem | Mapping[str, Any], format: str | None = None) -> P
 
 
 def problem_of_reward(
-    data_source: Any, ground_truth: Any, extra_info: Mapping[str, Any] | None
+    data_source: Any,
+    ground_truth: Any,
+    extra_info: Mapping[str, Any] | None,
 ) -> Problem:
     """Return the problem in the arguments that verl passes to a reward function.
 

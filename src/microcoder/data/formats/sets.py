@@ -52,7 +52,10 @@ def refuse_other_tasks(row: Row, name: str) -> Row:
         name: of the field, a text or a list of texts; if it names no task, the row is taken.
     """
     value = row.get(name)
-    tasks = row.texts(name) if isinstance(value, list) else (row.optional(name),)
+    if isinstance(value, list):
+        tasks = row.texts(name)
+    else:
+        tasks = (row.optional(name),)
     named = [task for task in tasks if task]
     # Mixed sets name several tasks for a row; one of them is enough.
     if named and not any(_is_coding(task) for task in named):
@@ -138,7 +141,8 @@ def _read_unit_tests(row: Row) -> object:
         raise Malformed(
             "bad_tests", f"{name}.packed holds {type(unpacked).__name__}, not inputs and outputs"
         )
-    return {**unpacked, "fn_name": tests.get("fn_name") or unpacked.get("fn_name")}
+    fn_name = tests.get("fn_name") or unpacked.get("fn_name")
+    return {**unpacked, "fn_name": fn_name}
 
 
 def _check_dolci(row: Row) -> Row:
@@ -151,7 +155,8 @@ def _check_dolci(row: Row) -> Row:
     prompt = row.get("prompt")
     if not isinstance(prompt, str):
         return row
-    return row.over({**row.values, "prompt": prompt.removeprefix(_FLATTENED)})
+    plain = prompt.removeprefix(_FLATTENED)
+    return row.over({**row.values, "prompt": plain})
 
 
 def _read_ground_truth(row: Row) -> object:
@@ -169,7 +174,13 @@ def _read_ground_truth(row: Row) -> object:
 
 
 FORMATS = (
-    Format("apps", "codeparrot/apps", _APPS, tests_in="input_output", marks=(("input_output",),)),
+    Format(
+        "apps",
+        "codeparrot/apps",
+        _APPS,
+        tests_in="input_output",
+        marks=(("input_output",),),
+    ),
     Format(
         "taco",
         "BAAI/TACO, likaixin/TACO-verified",

@@ -140,7 +140,8 @@ def find_tolerance(statement: str) -> Tolerance | None:
         if not _OF_ANSWERS.search(sentence):
             continue
         last = 0
-        for match in (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence)):
+        matches = (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence))
+        for match in matches:
             size = _size_of(match)
             # Not from before the last number: words there are about that one.
             begin = max(last, match.start() - _CHARACTERS_BEFORE)
@@ -158,12 +159,15 @@ def find_tolerance(statement: str) -> Tolerance | None:
         return None
     if not absolute and not relative:
         return None
-    return Tolerance(next(iter(absolute), None), next(iter(relative), None))
+    only_absolute = next(iter(absolute), None)
+    only_relative = next(iter(relative), None)
+    return Tolerance(only_absolute, only_relative)
 
 
 def _as_text(statement: str) -> str:
     """Return a statement without a page's tags and entities; non-breaking spaces are spaces."""
-    return html.unescape(_TAG.sub("", statement)).replace("\u00a0", " ")
+    plain = html.unescape(_TAG.sub("", statement))
+    return plain.replace("\u00a0", " ")
 
 
 def _size_of(match: re.Match[str]) -> float:

@@ -74,9 +74,8 @@ def read_programs(
         tests.append(TestCase(input="", output=program))
     for name in (fn_name, CANDIDATE):
         names.pop(name, None)
-    return DecodedTests(
-        tuple(tests), fn_name, assertions=Assertions(setup=setup, names=tuple(names))
-    )
+    assertions = Assertions(setup=setup, names=tuple(names))
+    return DecodedTests(tuple(tests), fn_name, assertions=assertions)
 
 
 def call_check(source: str) -> str:

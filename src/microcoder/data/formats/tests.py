@@ -80,7 +80,12 @@ _LISTS = (
 
 
 def decode_tests(
-    value: Any, *, fn_name: str = "", platform: str = "", code: str = "", is_judged: bool = False
+    value: Any,
+    *,
+    fn_name: str = "",
+    platform: str = "",
+    code: str = "",
+    is_judged: bool = False,
 ) -> DecodedTests:
     """Return the tests in a field's value, none if it is empty; Malformed if of no known encoding.
 
@@ -113,7 +118,11 @@ def decode_tests(
 
 
 def _decode_object(
-    value: Mapping[str, Any], fn_name: str, platform: str, code: str, is_judged: bool
+    value: Mapping[str, Any],
+    fn_name: str,
+    platform: str,
+    code: str,
+    is_judged: bool,
 ) -> DecodedTests:
     """Return the tests in an object: a list of them, or a list of inputs and one of outputs."""
     for key in _CASES:
@@ -158,7 +167,12 @@ def _unfold(text: str) -> Any:
 
 
 def pair_tests(
-    inputs: Any, outputs: Any, *, fn_name: str = "", platform: str = "", code: str = ""
+    inputs: Any,
+    outputs: Any,
+    *,
+    fn_name: str = "",
+    platform: str = "",
+    code: str = "",
 ) -> DecodedTests:
     """Return tests of inputs and outputs; with `fn_name`, of arguments and values.
 
@@ -180,7 +194,8 @@ def pair_tests(
         return _call_tests(inputs, outputs, fn_name, platform, code)
     tests = []
     for given, expected in zip(inputs, outputs, strict=True):
-        tests.append(TestCase(input=_stream(given), output=_stream(expected)))
+        test = TestCase(input=_stream(given), output=_stream(expected))
+        tests.append(test)
     return DecodedTests(tuple(tests))
 
 
@@ -245,7 +260,14 @@ def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | 
     """
     if not tests:
         return None
-    return find_call(Problem(id="-", fn_name=fn_name, starter_code=code, tests=tuple(tests)))
+    return find_call(
+        Problem(
+            id="-",
+            fn_name=fn_name,
+            starter_code=code,
+            tests=tuple(tests),
+        )
+    )
 
 
 def merge_calls(annotated: Call | None, shown: Call | None) -> Call | None:
@@ -278,7 +300,12 @@ def _find_name(value: Mapping[str, Any], default: str) -> str:
     return default
 
 
-def _read_list(items: Sequence[Any], fn_name: str, platform: str, code: str) -> DecodedTests:
+def _read_list(
+    items: Sequence[Any],
+    fn_name: str,
+    platform: str,
+    code: str,
+) -> DecodedTests:
     """Return the tests in a list of objects, all of which call one function or none."""
     inputs = []
     outputs = []
@@ -301,7 +328,13 @@ def _read_list(items: Sequence[Any], fn_name: str, platform: str, code: str) -> 
         raise Malformed(
             "bad_tests", f"tests of several functions or both styles: {', '.join(sorted(names))}"
         )
-    return pair_tests(inputs, outputs, fn_name=names.pop(), platform=platform, code=code)
+    return pair_tests(
+        inputs,
+        outputs,
+        fn_name=names.pop(),
+        platform=platform,
+        code=code,
+    )
 
 
 def _find_keys(test: Mapping[str, Any], number: int) -> tuple[str, str]:
@@ -335,7 +368,11 @@ def _find_function(test: Mapping[str, Any], kind: str, default: str) -> str:
 
 
 def _call_tests(
-    inputs: Sequence[Any], outputs: Sequence[Any], fn_name: str, platform: str, code: str
+    inputs: Sequence[Any],
+    outputs: Sequence[Any],
+    fn_name: str,
+    platform: str,
+    code: str,
 ) -> DecodedTests:
     """Return the tests of calls, from arguments and expected values, or from their texts."""
     # All or none: among other values, a text is a value itself.
@@ -426,7 +463,12 @@ def read_lines(text: str) -> list[Any]:
     return [read_literal(line) for line in text.split("\n") if line.strip()]
 
 
-def _are_wrapped(outputs: Sequence[Any], platform: str, code: str, fn_name: str) -> bool:
+def _are_wrapped(
+    outputs: Sequence[Any],
+    platform: str,
+    code: str,
+    fn_name: str,
+) -> bool:
     """Whether expected values are wrapped in lists of one, as on Codewars.
 
     They are not if the code says that the function returns such lists.

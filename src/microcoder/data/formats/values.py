@@ -28,7 +28,12 @@ _MOST_MEBIBYTES = 1 << 20
 """A larger memory limit, of over 1 TiB, is taken for a mistake and ignored."""
 _LEAST_BYTES = 1 << 16
 """A memory limit without a unit is in bytes from this number on, else in MiB."""
-_MEBIBYTES_OF = {"b": 1 / (1 << 20), "k": 1 / 1024, "m": 1.0, "g": 1024.0}
+_MEBIBYTES_OF = {
+    "b": 1 / (1 << 20),
+    "k": 1 / 1024,
+    "m": 1.0,
+    "g": 1024.0,
+}
 """MiB of a unit, by its first letter."""
 _NOTHING_SAID = r"|unknown|none|null|n/?a|-|not (?:stated|specified|known|available)|unspecified"
 """Licences that say nothing; the first alternative is the empty text."""
@@ -201,7 +206,9 @@ def read_licence(value: object) -> str:
         text = " AND ".join(f"({licence})" for licence in licences)
     else:
         text = "".join(str(licence) for licence in licences)
-    return "" if re.fullmatch(_NOTHING_SAID, text.strip(), re.I) else text
+    if re.fullmatch(_NOTHING_SAID, text.strip(), re.I):
+        return ""
+    return text
 
 
 def shorten(value: object, length: int = 80) -> str:

@@ -167,7 +167,8 @@ class _ItemFinder:
         for place in range(width):
             tokens = [line[place] for line in lines]
             if all(map(INTEGER.fullmatch, tokens)):
-                scalar = _Scalar(len(self.items), list(map(int, tokens)))
+                numbers = list(map(int, tokens))
+                scalar = _Scalar(len(self.items), numbers)
                 self._scalars.append(scalar)
             line_width = width if place == 0 else 1
             self.items.append(Item("value", line_width=line_width))

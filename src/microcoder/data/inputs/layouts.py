@@ -107,7 +107,8 @@ def read_calls(arguments: Sequence[Sequence[Any]]) -> list[Read]:
     if num_arguments == 0:
         return []
     items = (Item("value"),) * num_arguments
-    plain = Read(Layout(items, is_call=True), tuple(map(tuple, arguments)))
+    values = tuple(map(tuple, arguments))
+    plain = Read(Layout(items, is_call=True), values)
     # A number that is always a length may be one by chance, so both readings are given.
     counted = _without_counts(plain)
     return [plain] if counted is None else [plain, counted]
@@ -351,7 +352,8 @@ class _ValueReader:
         values: list[Any] = []
         for number, item in enumerate(self._items):
             if item.form == "count":
-                self._counts[item.counted_item] = int(self._take_token(number, item))
+                count = int(self._take_token(number, item))
+                self._counts[item.counted_item] = count
             elif item.form == "value":
                 values.append(_parse(self._take_token(number, item)))
             elif item.form == "list":

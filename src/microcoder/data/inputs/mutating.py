@@ -95,7 +95,8 @@ def _set(
     path: Path,
     value: object,
 ) -> None:
-    _items_at(values, path[:-1])[path[-1]] = value
+    parent = _items_at(values, path[:-1])
+    parent[path[-1]] = value
 
 
 def _on_list(change: Change) -> Mutation:

@@ -91,7 +91,11 @@ MEMORY_LIMIT_MIB = 256
 """Memory limit of a problem."""
 MODULUS = 10
 """Steps are taken modulo this number."""
-NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {"easy": (2, 3), "medium": (4, 5), "hard": (6, 7)}
+NUM_STEPS_BY_TIER: dict[Tier, tuple[int, ...]] = {
+    "easy": (2, 3),
+    "medium": (4, 5),
+    "hard": (6, 7),
+}
 """Tier -> possible numbers of steps of a problem: harder problems need longer thinking."""
 # Factors have an inverse modulo ten: no step forgets the digit before it, so that no chain can be
 # begun in its middle.
@@ -193,7 +197,11 @@ def split_of(task: ChainTask) -> Split:
 
 
 def draw_chain_tasks(
-    generator: random.Random, *, tiers: Sequence[Tier], styles: Sequence[Style], split: Split
+    generator: random.Random,
+    *,
+    tiers: Sequence[Tier],
+    styles: Sequence[Style],
+    split: Split,
 ) -> Iterator[ChainTask]:
     """Yield random tasks of a split, without end; tier and style of each are drawn."""
     while True:
@@ -358,7 +366,9 @@ def generate_chain_demonstrations(
 
 
 def _lay_out(
-    demonstration: ChainDemonstration, generator: random.Random, share: float
+    demonstration: ChainDemonstration,
+    generator: random.Random,
+    share: float,
 ) -> ChainDemonstration:
     """Return a share of demonstrations with a space before or after what their program prints."""
     if generator.random() >= share:
@@ -368,7 +378,11 @@ def _lay_out(
 
 
 def demonstrate(
-    task: ChainTask, thinking: Thinking, generator: random.Random, *, stops: bool
+    task: ChainTask,
+    thinking: Thinking,
+    generator: random.Random,
+    *,
+    stops: bool,
 ) -> ChainDemonstration:
     """Return a demonstration of this way of thinking.
 

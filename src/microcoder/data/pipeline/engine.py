@@ -82,20 +82,30 @@ def run_steps(
                 done += shards[index].num_rows
                 on_progress(step.name, done, num_rows)
             before = parts
-    return list(plan.values()), _count(shards, all_steps, plan, num_redone)
+    step_counts = _count(shards, all_steps, plan, num_redone)
+    return list(plan.values()), step_counts
 
 
 def count_missing(
-    shards: Sequence[InputShard], collect: MapStep, steps: Sequence[Step], *, work: Path
+    shards: Sequence[InputShard],
+    collect: MapStep,
+    steps: Sequence[Step],
+    *,
+    work: Path,
 ) -> dict[str, int]:
     """Return, by step, the number of input rows in shards that it has not done yet."""
     num_missing = {}
     for name, parts in _plan((collect, *steps), shards, work).items():
-        num_missing[name] = sum(shards[index].num_rows for index in _find_missing(parts))
+        missing = _find_missing(parts)
+        num_missing[name] = sum(shards[index].num_rows for index in missing)
     return num_missing
 
 
-def _plan(steps: Sequence[Step], shards: Sequence[InputShard], work: Path) -> dict[str, list[Part]]:
+def _plan(
+    steps: Sequence[Step],
+    shards: Sequence[InputShard],
+    work: Path,
+) -> dict[str, list[Part]]:
     """Return the parts of every step; each key is a digest of the step's key and its input's."""
     plan: dict[str, list[Part]] = {}
     keys = [digest("input", shard.digest) for shard in shards]
@@ -155,7 +165,10 @@ def _run_step(
 
 
 def _decide(
-    step: Step, looks: Spilled[Looks], before: Sequence[Part], parts: Sequence[Part]
+    step: Step,
+    looks: Spilled[Looks],
+    before: Sequence[Part],
+    parts: Sequence[Part],
 ) -> Iterator[int]:
     """Let a barrier decide from all looks, then write the missing parts and yield their indices.
 

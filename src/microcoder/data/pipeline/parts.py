@@ -26,7 +26,12 @@ from microcoder.judge.core.errors import DataError
 T = TypeVar("T")
 ValueT = TypeVar("ValueT")
 _SCHEMA = pa.schema(
-    [("id", pa.string()), ("is_kept", pa.bool_()), ("reason", pa.string()), ("record", pa.string())]
+    [
+        ("id", pa.string()),
+        ("is_kept", pa.bool_()),
+        ("reason", pa.string()),
+        ("record", pa.string()),
+    ]
 )
 """Columns of a part; `record` is the row as JSON."""
 _GROUP_CHARACTERS = 4 << 20
@@ -65,7 +70,10 @@ def write_part(path: Path, rows: Iterable[Row]) -> None:
     try:
         # A dictionary of texts that are all different would only be built in vain.
         with pq.ParquetWriter(
-            partial, _SCHEMA, compression="zstd", use_dictionary=["reason"]
+            partial,
+            _SCHEMA,
+            compression="zstd",
+            use_dictionary=["reason"],
         ) as writer:
             for group in cut(records, _num_characters, size=_GROUP_CHARACTERS):
                 writer.write_table(pa.Table.from_pylist(group, _SCHEMA))
@@ -91,7 +99,11 @@ def _num_characters(record: dict[str, Any]) -> int:
 
 
 def cut(
-    items: Iterable[T], size_of: Callable[[T], int], *, size: int, most: float = math.inf
+    items: Iterable[T],
+    size_of: Callable[[T], int],
+    *,
+    size: int,
+    most: float = math.inf,
 ) -> Iterator[list[T]]:
     """Yield lists of successive items.
 
@@ -187,7 +199,8 @@ def _column(path: Path, name: str) -> Iterator[tuple[bool, str]]:
             for number in range(file.num_row_groups):
                 # Only what is asked for is read: records are nearly all of a part.
                 table = file.read_row_group(number, columns=["is_kept", name])
-                yield from zip(table["is_kept"].to_pylist(), table[name].to_pylist(), strict=True)
+                is_kept = table["is_kept"].to_pylist()
+                yield from zip(is_kept, table[name].to_pylist(), strict=True)
     except (OSError, pa.ArrowException) as error:
         reason = " ".join(str(error).split())
         raise DataError(

@@ -49,7 +49,10 @@ class Runner:
             self._pool = None
 
     def run(
-        self, step: Step, inputs: Sequence[Any], paths: Sequence[Path]
+        self,
+        step: Step,
+        inputs: Sequence[Any],
+        paths: Sequence[Path],
     ) -> Iterator[tuple[int, Looks]]:
         """Run a step, or a barrier's `look`, on each shard, in up to `workers` processes.
 
@@ -81,7 +84,8 @@ class Runner:
                 initializer=_start_worker,
             )
         index_of = {}
-        for index, (shard_input, path) in enumerate(zip(inputs, paths, strict=True)):
+        shards = zip(inputs, paths, strict=True)
+        for index, (shard_input, path) in enumerate(shards):
             future = self._pool.submit(_take, (step.name, step), shard_input, path)
             index_of[future] = index
         try:
@@ -96,12 +100,15 @@ class Runner:
 
 
 def _run_here(
-    step: Step, inputs: Sequence[Any], paths: Sequence[Path]
+    step: Step,
+    inputs: Sequence[Any],
+    paths: Sequence[Path],
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard in this process, one after the other."""
     with ExitStack() as opened:
         take = _open(step, opened)
-        for index, (shard_input, path) in enumerate(zip(inputs, paths, strict=True)):
+        shards = zip(inputs, paths, strict=True)
+        for index, (shard_input, path) in enumerate(shards):
             yield index, take(shard_input, path)
 
 
@@ -136,7 +143,9 @@ def _open(step: Step, opened: ExitStack) -> Take:
         def look(shard_input: object, path: Path) -> Looks:
             # Only a first step, which is no barrier, reads places.
             assert isinstance(shard_input, Path)
-            return step.opens(step.settings).look(list(KeptRows(shard_input)))
+            opened_step = step.opens(step.settings)
+            rows = list(KeptRows(shard_input))
+            return opened_step.look(rows)
 
         return look
     work = step.opens(step.settings, opened)
@@ -165,7 +174,10 @@ def _open(step: Step, opened: ExitStack) -> Take:
 
 
 def run_on_nodes(
-    step: Step, inputs: Sequence[Any], paths: Sequence[Path], workers: int | None
+    step: Step,
+    inputs: Sequence[Any],
+    paths: Sequence[Path],
+    workers: int | None,
 ) -> Iterator[tuple[int, Looks]]:
     """Run a step on each shard as a Ray task.
 

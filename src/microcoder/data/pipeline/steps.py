@@ -87,8 +87,14 @@ class Step:
         # What never became a candidate cannot stay.
         if self.turns_away or isinstance(row, Candidate) or row.candidate is None:
             return row
-        line = Lineage(stage=row.stage, step=WOULD_REJECT, field=row.reason, detail=row.detail)
-        return row.candidate.model_copy(update={"lineage": (*row.candidate.lineage, line)})
+        line = Lineage(
+            stage=row.stage,
+            step=WOULD_REJECT,
+            field=row.reason,
+            detail=row.detail,
+        )
+        lineage = (*row.candidate.lineage, line)
+        return row.candidate.model_copy(update={"lineage": lineage})
 
 
 class MapStep(Step):

@@ -63,9 +63,14 @@ def write_card(
     write_json(folder / "funnel.json", {"steps": funnel, "reasons": reasons, "figures": figures})
     # Strict: a name that the template misses is an error, not an empty cell.
     environment = jinja2.Environment(
-        undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
     template = environment.from_string(_TEMPLATE.read_text(encoding="utf-8"))
+    commonest = {}
+    for kind, counter in tally.counts.items():
+        commonest[kind] = counter.most_common(_MAX_LINES)
     text = template.render(
         name=name,
         licence=find_licence(tally.counts["licence"]),
@@ -73,7 +78,7 @@ def write_card(
         tally=tally,
         funnel=funnel,
         reasons=reasons,
-        counts={kind: counter.most_common(_MAX_LINES) for kind, counter in tally.counts.items()},
+        counts=commonest,
         figures={step: _write_readable(value) for step, value in figures.items()},
         config=_write_readable(config),
     )

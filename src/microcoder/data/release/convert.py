@@ -128,7 +128,10 @@ def _name_of(row: FileRow) -> str:
 
 def _why_test(values: Mapping[str, Any], format: str | None) -> str:
     """Say why a row belongs to a benchmark's test set; empty if it does not."""
-    row_format = recognise(values, FORMATS.values()) if format is None else load_format(format)
+    if format is None:
+        row_format = recognise(values, FORMATS.values())
+    else:
+        row_format = load_format(format)
     if row_format is None or not row_format.is_benchmark:
         return ""
     if row_format.name == "mbpp":

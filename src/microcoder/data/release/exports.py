@@ -22,7 +22,11 @@ Form = dict[str, Any]
 """A row of another program's format."""
 
 _COMPARED_PLAINLY = frozenset(
-    {Checker(type="default"), Checker(type="exact"), Checker(type="tokens")}
+    {
+        Checker(type="default"),
+        Checker(type="exact"),
+        Checker(type="tokens"),
+    }
 )
 """Checkers that a plain comparison of outputs approximates.
 
@@ -37,7 +41,10 @@ def verl_row(problem: Problem, index: int) -> Form:
     problem, it has only our own record, which only our reward reads.
     """
     record = _record(problem)
-    truth = _tests(problem) if _is_plain(problem) else {"problem": json.loads(record)}
+    if _is_plain(problem):
+        truth = _tests(problem)
+    else:
+        truth = {"problem": json.loads(record)}
     return {
         "data_source": "microcoder",
         "prompt": _prompt(problem),
@@ -111,9 +118,25 @@ def _write_verl(problems: Sequence[Problem], path: Path) -> None:
     # Problem files do without.
     import pyarrow as pa
 
-    message = pa.struct([("role", pa.string()), ("content", pa.string())])
-    reward_model = pa.struct([("style", pa.string()), ("ground_truth", pa.string())])
-    extra_info = pa.struct([("index", pa.int64()), ("id", pa.string()), ("problem", pa.string())])
+    message = pa.struct(
+        [
+            ("role", pa.string()),
+            ("content", pa.string()),
+        ]
+    )
+    reward_model = pa.struct(
+        [
+            ("style", pa.string()),
+            ("ground_truth", pa.string()),
+        ]
+    )
+    extra_info = pa.struct(
+        [
+            ("index", pa.int64()),
+            ("id", pa.string()),
+            ("problem", pa.string()),
+        ]
+    )
     schema = pa.schema(
         [
             ("data_source", pa.string()),
@@ -144,7 +167,9 @@ def _write_jsonl(problems: Sequence[Problem], path: Path) -> None:
     write_problems(path, problems)
 
 
-EXPORTS: Mapping[str, Callable[[Sequence[Problem], Path], None]] = {
+WriteFile = Callable[[Sequence[Problem], Path], None]
+"""A function that writes problems to a file."""
+EXPORTS: Mapping[str, WriteFile] = {
     "verl": _write_verl,
     "trl": _write_trl,
     "nemogym": _write_nemogym,

@@ -38,7 +38,11 @@ _REJECTED_COLUMNS = ["id", "dataset", "source_row", "stage", "reason"]
 
 
 def write_croissant(
-    folder: Path, *, name: str, licence: str, sources: Sequence[Mapping[str, str]]
+    folder: Path,
+    *,
+    name: str,
+    licence: str,
+    sources: Sequence[Mapping[str, str]],
 ) -> None:
     """Write `croissant.json`: the corpus's tables with digests, and what it was built from.
 
@@ -100,7 +104,8 @@ def copy_published(corpus: Path, target: Path) -> tuple[int, int]:
             "and build again"
         )
     for path in sorted(corpus.glob("rejected-*.parquet")):
-        pq.write_table(pq.read_table(path, columns=_REJECTED_COLUMNS), target / path.name)
+        rejected = pq.read_table(path, columns=_REJECTED_COLUMNS)
+        pq.write_table(rejected, target / path.name)
     shutil.copyfile(corpus / "funnel.json", target / "funnel.json")
     # Of what is published alone, since problems without a licence are left out.
     licence = find_licence(licences)
@@ -129,7 +134,13 @@ def _without_type(source: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in source.items() if key != "@type"}
 
 
-def _copy_card(corpus: Path, target: Path, *, licence: str, num_left_out: int) -> None:
+def _copy_card(
+    corpus: Path,
+    target: Path,
+    *,
+    licence: str,
+    num_left_out: int,
+) -> None:
     """Copy a corpus's card, with the licence of the published part and a line on what is left
     out."""
     text = (corpus / CARD).read_text(encoding="utf-8")
@@ -172,10 +183,18 @@ def push(corpus: Path, *, repo: str, is_private: bool) -> PushResult:
         # A copy: nothing is uploaded that may not be published.
         with TemporaryDirectory() as folder:
             num_problems, num_left_out = copy_published(corpus, Path(folder))
-            address = hub.create_repo(repo, repo_type="dataset", private=is_private, exist_ok=True)
+            address = hub.create_repo(
+                repo,
+                repo_type="dataset",
+                private=is_private,
+                exist_ok=True,
+            )
             # An earlier upload may have had files that this corpus lacks.
             hub.upload_folder(
-                folder_path=folder, repo_id=repo, repo_type="dataset", delete_patterns=["*.parquet"]
+                folder_path=folder,
+                repo_id=repo,
+                repo_type="dataset",
+                delete_patterns=["*.parquet"],
             )
     except (HfHubHTTPError, HFValidationError, httpx.HTTPError, OSError) as error:
         reason = str(error).strip().split("\n")[0]

@@ -92,7 +92,13 @@ _REJECTED = pa.schema(
     ]
 )
 _LINEAGE = pa.schema(
-    [("id", _TEXT), ("stage", _TEXT), ("step", _TEXT), ("field", _TEXT), ("detail", _TEXT)]
+    [
+        ("id", _TEXT),
+        ("stage", _TEXT),
+        ("step", _TEXT),
+        ("field", _TEXT),
+        ("detail", _TEXT),
+    ]
 )
 T = TypeVar("T")
 
@@ -147,13 +153,22 @@ def _describe_difficulty(row: Mapping[str, Any]) -> str:
     return f"{int(2 * score) / 2:.1f}"
 
 
-def write_tables(folder: Path, kept: Iterable[Candidate], rejected: Iterable[Rejection]) -> Tally:
+def write_tables(
+    folder: Path,
+    kept: Iterable[Candidate],
+    rejected: Iterable[Rejection],
+) -> Tally:
     """Write the three tables, and return the counts for the card.
 
     In memory are the rows of one file at a time.
     """
     tally = Tally()
-    for kind, schema in (("problems", _PROBLEMS), ("rejected", _REJECTED), ("lineage", _LINEAGE)):
+    schemas = {
+        "problems": _PROBLEMS,
+        "rejected": _REJECTED,
+        "lineage": _LINEAGE,
+    }
+    for kind, schema in schemas.items():
         # An earlier build may have had more files than this one.
         for old in folder.glob(f"{kind}-*.parquet"):
             old.unlink()
@@ -253,7 +268,8 @@ def read_released(folder: Path) -> list[Problem]:
     problems: list[Problem] = []
     for path in sorted(folder.glob("problems-*.parquet")):
         try:
-            records = pq.read_table(path, columns=["problem"])["problem"].to_pylist()
+            table = pq.read_table(path, columns=["problem"])
+            records = table["problem"].to_pylist()
             problems += [Problem.model_validate_json(record) for record in records]
         except (OSError, pa.ArrowException, ValidationError) as error:
             raise DataError(

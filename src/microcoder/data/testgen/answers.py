@@ -123,8 +123,10 @@ class Answering:
         """Return inputs that took too long: the longest of each group and generator, in turn."""
         by_kind: dict[tuple[str, str], list[MadeInput]] = {}
         for made in sorted(self.too_slow, key=_length):
-            by_kind.setdefault((made.group, made.origin.kind), []).append(made)
-        return take_in_turn([kind[::-1] for kind in by_kind.values()])
+            of_kind = by_kind.setdefault((made.group, made.origin.kind), [])
+            of_kind.append(made)
+        longest_first = [kind[::-1] for kind in by_kind.values()]
+        return take_in_turn(longest_first)
 
     def _answer(self, inputs: Sequence[MadeInput]) -> list[MadeTest]:
         """Return tests of those inputs on which the references agree."""
@@ -259,7 +261,8 @@ class Answering:
         ]
         try:
             problem = self.problem(tests, seconds=self.seconds)
-            verdict = self.judges.thorough.judge([self.references[0]], [problem])[0]
+            verdicts = self.judges.thorough.judge([self.references[0]], [problem])
+            verdict = verdicts[0]
         except DataError:
             self.dropped["input cannot be called with"] += len(inputs)
             return [None] * len(inputs)
@@ -320,7 +323,8 @@ class Answering:
         time_scale = self.judges.thorough.time_scale
         for results in self._judge_past_limits(tests):
             # A copy, since the loop changes it.
-            for number, (known, result) in enumerate(zip_longest(list(seconds), results)):
+            by_test = zip_longest(list(seconds), results)
+            for number, (known, result) in enumerate(by_test):
                 if result is None or result.verdict is Outcome.TIME_LIMIT:
                     late.add(number)
                 if result is None or result.verdict is not Outcome.ACCEPTED:
@@ -410,14 +414,16 @@ class Answering:
                 return
             order = left
             if len(left) > 1:
-                order = [left[place] for place in rotated_numbers(len(left), 1)]
+                rotated = rotated_numbers(len(left), 1)
+                order = [left[place] for place in rotated]
             ordered = [tests[number] for number in order]
             problem = self.problem(
                 ordered,
                 seconds=self.seconds,
                 language=program.language,
             )
-            verdict = self.judges.brief.judge([_reseed(program)], [problem])[0]
+            verdicts = self.judges.brief.judge([_reseed(program)], [problem])
+            verdict = verdicts[0]
             if verdict.is_accepted:
                 return
             # The judge stops at the first failure: only its test is known to fail, but after the

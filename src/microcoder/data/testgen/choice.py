@@ -162,7 +162,8 @@ def _mix_large(tests: Sequence[MadeTest]) -> list[int]:
     by_kind: dict[str, list[int]] = {}
     for number in _longest_first(tests):
         if tests[number].is_large:
-            by_kind.setdefault(tests[number].origin.kind, []).append(number)
+            of_kind = by_kind.setdefault(tests[number].origin.kind, [])
+            of_kind.append(number)
     return take_in_turn(by_kind.values())
 
 
@@ -174,7 +175,8 @@ def _mix_all(tests: Sequence[MadeTest]) -> list[int]:
         maker = kind.partition("/")[0]
         by_kind = by_maker.setdefault(maker, {})
         by_kind.setdefault(kind, []).append(number)
-    return take_in_turn([take_in_turn(by_kind.values()) for by_kind in by_maker.values()])
+    by_turns = [take_in_turn(by_kind.values()) for by_kind in by_maker.values()]
+    return take_in_turn(by_turns)
 
 
 def _longest_first(tests: Sequence[MadeTest]) -> list[int]:
@@ -190,5 +192,6 @@ def _rank_catching(
     for number, num_caught in catches.items():
         if num_caught > 0:
             per_second = num_caught / tests[number].seconds
-            ranks.append((-per_second, len(tests[number].test.input), number))
+            num_bytes = len(tests[number].test.input)
+            ranks.append((-per_second, num_bytes, number))
     return [rank[-1] for rank in sorted(ranks)]

@@ -117,7 +117,8 @@ def spread_recipes(
     by_group: dict[str, list[InputRecipe]] = {}
     for recipe in recipes:
         by_group.setdefault(recipe.group, []).append(recipe)
-    return take_in_turn(list(map(_from_both_ends, by_group.values())))[:most]
+    groups = list(map(_from_both_ends, by_group.values()))
+    return take_in_turn(groups)[:most]
 
 
 def _from_both_ends(recipes: Sequence[InputRecipe]) -> list[InputRecipe]:

@@ -24,7 +24,8 @@ class MadeInput(NamedTuple):
 
     def certified(self, certificate: str) -> "MadeInput":
         """Return the input with a certificate of its validity."""
-        return self._replace(origin=self.origin.model_copy(update={"certificate": certificate}))
+        origin = self.origin.model_copy(update={"certificate": certificate})
+        return self._replace(origin=origin)
 
 
 @dataclass(frozen=True, slots=True)

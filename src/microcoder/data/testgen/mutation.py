@@ -40,7 +40,8 @@ _ALL_DIFFER = re.compile(
 
 def digest_input(text: str) -> str:
     """Return a short digest of an input, which `Origin.parent` uses as its name."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    encoded = text.encode("utf-8", "surrogatepass")
+    return hashlib.sha256(encoded).hexdigest()[:12]
 
 
 class KnownInput(NamedTuple):
@@ -95,7 +96,8 @@ def _infer_from_calls(
     known = []
     for test in tests:
         lines = [line for line in test.input.split("\n") if line.strip()]
-        known.append(KnownInput(test.input, tuple(map(parse_json, lines))))
+        values = tuple(map(parse_json, lines))
+        known.append(KnownInput(test.input, values))
     # A model is learnt place by place, so all inputs need the same places.
     if len({len(values) for _, values in known}) > 1:
         return "another number of arguments in some inputs"

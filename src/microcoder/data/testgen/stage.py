@@ -220,7 +220,8 @@ class _InputSearch:
             self._dropped["no validator for inputs"] += 1
             return False
         # The same program twice confirms nothing.
-        if len({program.code for program in self._answering.references}) < 2:
+        distinct = {program.code for program in self._answering.references}
+        if len(distinct) < 2:
             self._dropped["no validator and only one reference"] += 1
             return False
         return True

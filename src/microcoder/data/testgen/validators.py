@@ -74,7 +74,8 @@ class Validators:
         for flags in self.ways:
             left = [number for number in range(len(made)) if number not in valid]
             texts = [made[number].text for number in left]
-            valid.update(left[place] for place in self.ask(texts, flags))
+            accepted = self.ask(texts, flags)
+            valid.update(left[place] for place in accepted)
         dropped["refused by a validator"] += len(made) - len(valid)
         return [made[number].certified(self.certificate) for number in sorted(valid)]
 
@@ -202,7 +203,10 @@ def write_validators(
         try:
             # Another seed each time: the same request would get the same reply.
             reply = endpoint.ask(
-                prompt, WrittenValidator, seed=number + 1, temperature=_TEMPERATURE
+                prompt,
+                WrittenValidator,
+                seed=number + 1,
+                temperature=_TEMPERATURE,
             )
         except BadReply:
             dropped["model: no usable reply"] += 1
@@ -239,7 +243,8 @@ def spoil(known: Sequence[str]) -> list[str]:
     if not tokens:
         return list(dict.fromkeys(spoilt))
     # Cut short inside its last line.
-    spoilt.append(first[: tokens[-1].start()].rstrip() + "\n")
+    cut_short = first[: tokens[-1].start()].rstrip()
+    spoilt.append(cut_short + "\n")
     place = _find_number(known)
     # Where all have a number, a word is wrong, and so is a number beyond any bound.
     if place is not None:

@@ -173,7 +173,10 @@ def describe_end(trial: Trial) -> str:
 
 
 def chosen_tests(
-    evidence: Evidence, settings: VerifySettings, *, without: Trial | None = None
+    evidence: Evidence,
+    settings: VerifySettings,
+    *,
+    without: Trial | None = None,
 ) -> tuple[int, ...]:
     """Return the indices of the tests to keep; `without` ignores one program."""
     trials = [trial for trial in evidence.trials if trial is not without]

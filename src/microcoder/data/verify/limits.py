@@ -132,7 +132,8 @@ def _set_seconds_by_language(plan: VerificationPlan) -> None:
         language = program.language
         whole_seconds = math.ceil(max(program.fastest_seconds) * multiplier)
         # Whole seconds, one at least, as Kattis counts them.
-        seconds = min(float(max(1, whole_seconds)), LIMIT_STEPS_SECONDS[-1])
+        seconds = float(max(1, whole_seconds))
+        seconds = min(seconds, LIMIT_STEPS_SECONDS[-1])
         by_language[language] = max(by_language.get(language, 0.0), seconds)
     # Last, since in this language the limit of answers stands.
     by_language[plan.candidate.programming_language] = plan.answer_seconds
@@ -149,7 +150,8 @@ def _set_memory(plan: VerificationPlan) -> None:
         plan.memory_mib = stated
         return
     # A power of two.
-    doubled = 1 << math.ceil(math.log2(max(2 * peak, 1.0)))
+    needed = max(2 * peak, 1.0)
+    doubled = 1 << math.ceil(math.log2(needed))
     plan.memory_mib = max(_MEMORY_MIB, doubled)
 
 

@@ -169,7 +169,8 @@ def _resample(counts: Sequence[Counts]) -> tuple[float, float]:
     generator = random.Random(0)
     shares = []
     for _ in range(NUM_RESAMPLES):
-        right, total = _pool(generator.choices(counts, k=len(counts)))
+        drawn = generator.choices(counts, k=len(counts))
+        right, total = _pool(drawn)
         shares.append(right / total)
     shares.sort()
     lowest = int(_TAIL * NUM_RESAMPLES)

@@ -42,7 +42,8 @@ def evaluator_version() -> str:
     for path in sorted(paths):
         if path.suffix in (".py", ".toml"):
             name = path.relative_to(folder).as_posix()
-            digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
+            digest.update(name.encode() + b"\0")
+            digest.update(path.read_bytes() + b"\0")
     return f"{microcoder.__version__}+{digest.hexdigest()[:12]}"
 
 
@@ -70,7 +71,8 @@ def verdict_key(
         include={"call", *fields},
     )
     content = [evaluator_version(), environment, program.language, program.code, dumped, stop]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).digest()
+    encoded = json.dumps(content, sort_keys=True).encode("ascii")
+    return hashlib.sha256(encoded).digest()
 
 
 class VerdictStore(AbstractContextManager["VerdictStore"]):

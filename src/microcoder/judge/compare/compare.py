@@ -165,7 +165,11 @@ class Comparison:
     """
 
 
-def compare_output(output: str, expected: str, checker: Checker = _DEFAULT) -> Comparison:
+def compare_output(
+    output: str,
+    expected: str,
+    checker: Checker = _DEFAULT,
+) -> Comparison:
     """Compare a program's stdout with the expected output.
 
     Raises:
@@ -222,7 +226,11 @@ def _compare_floats(text: str, wanted: str, checker: Checker) -> Comparison:
     return _reject(_first_difference(text, wanted, agree))
 
 
-def compare_value(value: object, expected: object, checker: Checker = _DEFAULT) -> Comparison:
+def compare_value(
+    value: object,
+    expected: object,
+    checker: Checker = _DEFAULT,
+) -> Comparison:
     """Compare a returned value with the expected one.
 
     For the rules see `values.find_difference`.
@@ -262,7 +270,12 @@ def _has_word(wanted: str) -> bool:
     return any(word in plain for word in _WORDS)
 
 
-def _find_value_method(text: str, wanted: str, agree: Agree, lines_agree: Agree) -> str:
+def _find_value_method(
+    text: str,
+    wanted: str,
+    agree: Agree,
+    lines_agree: Agree,
+) -> str:
     """Return `value` if two texts write the same value, `value_lines` if they do line by line.
 
     Empty if neither.
@@ -325,7 +338,8 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
     if not text and wanted:
         return f"no output, expected {_quote(wanted)}"
     # Blank lines count here, unlike in the comparison: so does the reader of the message.
-    for number, (line, other) in enumerate(zip_longest(all_lines(text), all_lines(wanted)), 1):
+    pairs = zip_longest(all_lines(text), all_lines(wanted))
+    for number, (line, other) in enumerate(pairs, 1):
         if line is None:
             quoted = _quote(other.rstrip(WHITE_SPACE))
             return f"line {number}: expected {quoted}, the output ends ({number - 1} lines)"
@@ -343,7 +357,8 @@ def _first_difference(text: str, wanted: str, agree: Agree) -> str:
 def _difference_in_line(line: str, wanted: str, agree: Agree) -> str:
     num_wanted = count_tokens(wanted)
     # Not strict: a line with more tokens is what the last message below is about.
-    for number, (token, other) in enumerate(zip(tokens(line), tokens(wanted), strict=False), 1):
+    pairs = zip(tokens(line), tokens(wanted), strict=False)
+    for number, (token, other) in enumerate(pairs, 1):
         if token != other and not agree(token, other):
             where = f"token {number}: " if num_wanted > 1 else ""
             return f"{where}expected {_quote(other)}, got {_quote(token)}"
@@ -359,7 +374,8 @@ def _quote(text: str) -> str:
 
 def _one_line(text: str) -> str:
     # A lone surrogate in an output would make the message impossible to write as UTF-8.
-    line = " ".join(text.split()).encode("utf-8", "backslashreplace").decode()
+    line = " ".join(text.split())
+    line = line.encode("utf-8", "backslashreplace").decode()
     if len(line) <= _MAX_DETAIL:
         return line
     return line[: _MAX_DETAIL - 3] + "..."

@@ -43,7 +43,13 @@ _LEXEME = re.compile(_SINGLE_LEXEME)
 """One lexeme."""
 _WINDOW = re.compile(rf"(?:[{WHITE_SPACE}]*+{_SINGLE_LEXEME}){{1,2048}}+[{WHITE_SPACE}]*+")
 """As many lexemes as are cut at a time."""
-_SPELLINGS = {"(": "[", ")": "]", "true": "True", "false": "False", "null": "None"}
+_SPELLINGS = {
+    "(": "[",
+    ")": "]",
+    "true": "True",
+    "false": "False",
+    "null": "None",
+}
 """Lexeme -> how it is compared: tuples as lists, JSON's constants as Python's."""
 _ITEMS = "(?:w(?:,w)*+,?)?"
 """The inside of a list, tuple or set, in classes of lexemes."""

@@ -317,7 +317,12 @@ def _count_decimals(real: re.Match[str]) -> int | None:
 
 
 def _is_near(
-    value: float, expected: float, tolerance: Tolerance, *, is_integer: bool, decimals: int | None
+    value: float,
+    expected: float,
+    tolerance: Tolerance,
+    *,
+    is_integer: bool,
+    decimals: int | None,
 ) -> bool:
     """Whether a number is the expected one by a tolerance that the problem does not state.
 

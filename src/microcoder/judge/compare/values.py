@@ -322,7 +322,11 @@ def _list_difference(value: object, expected: list[Any], rules: ValueRules) -> s
     return ""
 
 
-def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules) -> str:
+def _dict_difference(
+    value: object,
+    expected: dict[str, Any],
+    rules: ValueRules,
+) -> str:
     if not isinstance(value, ReturnedDict):
         return f": expected a dict, got {show(value)}"
     # Before names are made: keys that share a name would hide each other.
@@ -339,7 +343,11 @@ def _dict_difference(value: object, expected: dict[str, Any], rules: ValueRules)
     return ""
 
 
-def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRules) -> str:
+def _difference_in_any_order(
+    value: object,
+    expected: list[Any],
+    rules: ValueRules,
+) -> str:
     """Compare lists without regard to order; return a message about an item that has no partner.
 
     A returned set counts as a list.
@@ -363,7 +371,9 @@ def _difference_in_any_order(value: object, expected: list[Any], rules: ValueRul
 
 
 def _difference_within_tolerance(
-    items: Sequence[object], expected: Sequence[object], inner: ValueRules
+    items: Sequence[object],
+    expected: Sequence[object],
+    inner: ValueRules,
 ) -> str:
     def order(value: object) -> float:
         return _total(value, is_nested=inner.is_nested)
@@ -468,7 +478,9 @@ _MOST_CHECKS = 100_000
 
 
 def find_unpaired(
-    items: Sequence[Item], wanted: Sequence[Item], agree: Callable[[Item, Item], bool]
+    items: Sequence[Item],
+    wanted: Sequence[Item],
+    agree: Callable[[Item, Item], bool],
 ) -> int | None:
     """Pair items with the wanted ones that they agree with; return the index of the first item left
     over.

@@ -84,7 +84,8 @@ def find_answer(response: str, language: str) -> AnswerStart:
 
     # The last ones decide; a response that repeats a mark for ever must not cost for ever.
     for mark in list(_THINKING.finditer(response))[-_MOST_MARKS:]:
-        before = response[response.rfind("\n", 0, mark.start()) + 1 : mark.start()]
+        line_start = response.rfind("\n", 0, mark.start()) + 1
+        before = response[line_start : mark.start()]
         if not any(mark.groups()):
             # The thinking begins at the start of a line.
             if not is_open and not before.strip():
@@ -102,7 +103,9 @@ def _is_mentioned(response: str, mark: re.Match[str], before: str) -> bool:
         line_end = len(response)
     behind = response[mark.end() : line_end]
     # The expression needs three characters: a long line would be searched for nothing.
-    return bool(_MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(behind))
+    if not _MENTION_BEFORE.search(before[-3:]):
+        return False
+    return _MENTION_AFTER.match(behind) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +149,9 @@ def _is_program_before(block: Block, end: int, language: str) -> bool:
     if not block.is_closed or block.end > end or block.tag in NO_PROGRAM:
         return False
     # A tag is enough: the answer may be over behind a program that does not compile.
-    return sketch(block.code, language).stands or block.tag in ALIASES.get(language, ())
+    if sketch(block.code, language).stands:
+        return True
+    return block.tag in ALIASES.get(language, ())
 
 
 def find_token_end(response: str, language: str) -> int | None:
@@ -172,7 +177,12 @@ def find_token_end(response: str, language: str) -> int | None:
     return None
 
 
-def _is_of_program(block: Block, response: str, offset: int, language: str) -> bool:
+def _is_of_program(
+    block: Block,
+    response: str,
+    offset: int,
+    language: str,
+) -> bool:
     """Whether a token in a block is part of it: in a string, a comment, or in front of all code."""
     if not strip_tokens(response[block.start : offset]).strip():
         return True
@@ -209,11 +219,13 @@ def read_blocks(text: str, cut: int, language: str) -> list[Block]:
     head = find_head(answer, language)
     if head is None:
         return list(Scan(answer, cut, language).blocks())
-    behind = list(Scan(answer[head.behind :], cut + head.behind, language).blocks())
+    after_head = Scan(answer[head.behind :], cut + head.behind, language)
+    behind = list(after_head.blocks())
     if behind and not behind[-1].is_closed:
         # Perhaps the fence does not close the program, but opens what is shown behind it.
         end = head.block.end
-        shown = list(Scan(answer[end:], cut + end, language).blocks())
+        after_block = Scan(answer[end:], cut + end, language)
+        shown = list(after_block.blocks())
         if shown and shown[-1].is_closed:
             behind = shown
     return [_move(head.block, cut), *behind]

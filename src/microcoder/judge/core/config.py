@@ -172,7 +172,9 @@ def find_recipe(path: Path) -> Path:
 
 def name_recipe(path: Path) -> str:
     """Return the name of a recipe: FOLDER for FOLDER/config.toml, NAME for any NAME.toml."""
-    return path.absolute().parent.name if path.stem == "config" else path.stem
+    if path.stem == "config":
+        return path.absolute().parent.name
+    return path.stem
 
 
 def _recipe_names() -> dict[str, Path]:
@@ -239,7 +241,11 @@ def _parse_value(text: str) -> object:
         return text
 
 
-def _explain(error: ValidationError, schema: type[Config], recipes: Sequence[Path]) -> str:
+def _explain(
+    error: ValidationError,
+    schema: type[Config],
+    recipes: Sequence[Path],
+) -> str:
     """Return one sentence per fault: where, what was given, what is allowed."""
     # A set: the kinds of a table have keys of the same name.
     known = sorted(set(dotted_keys(schema)))
@@ -354,7 +360,8 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
         for model in models:
             kind = model.model_fields.get("kind")
             if kind is not None and len(models) > 1:
-                meaning = (inspect.getdoc(model) or "").split("\n")[0]
+                documentation = inspect.getdoc(model) or ""
+                meaning = documentation.split("\n")[0]
                 yield Key(f'{prefix}{name}.kind = "{get_args(kind.annotation)[0]}"', "", meaning)
             for key in list_keys(model, f"{prefix}{name}."):
                 # The kind of a table is listed above, once for each of its values.
@@ -364,7 +371,12 @@ def list_keys(schema: type[BaseModel], prefix: str = "") -> Iterator[Key]:
             yield Key(prefix + name, _default(field), meanings.get(name, ""))
 
 
-def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str] = ()) -> str:
+def describe_keys(
+    schema: type[BaseModel],
+    *,
+    width: int,
+    usual: Collection[str] = (),
+) -> str:
     """Return the keys as text, a paragraph each; or only the `usual` keys, a line each."""
     if usual:
         return _describe_usual_keys(schema, usual, width)
@@ -381,7 +393,11 @@ def describe_keys(schema: type[BaseModel], *, width: int, usual: Collection[str]
     return "\n".join(lines)
 
 
-def _describe_usual_keys(schema: type[BaseModel], usual: Collection[str], width: int) -> str:
+def _describe_usual_keys(
+    schema: type[BaseModel],
+    usual: Collection[str],
+    width: int,
+) -> str:
     keys = {key.name: key for key in list_keys(schema)}
     shown = {name: _show(keys[name]) for name in usual}
     # Two dashes and two columns of indentation before a name, two behind the longest.

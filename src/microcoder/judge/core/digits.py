@@ -42,7 +42,10 @@ def parse_json(text: str | bytes) -> object:
 
 
 def dump_json(
-    value: object, *, ensure_ascii: bool = True, default: Callable[[Any], Any] | None = None
+    value: object,
+    *,
+    ensure_ascii: bool = True,
+    default: Callable[[Any], Any] | None = None,
 ) -> str:
     """Return the JSON text of a value, with the options of `json.dumps`; raises its errors."""
     try:

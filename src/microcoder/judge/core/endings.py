@@ -121,7 +121,8 @@ def find_token_ends(text: str) -> Iterator[re.Match[str]]:
     """
     for token in _TOKENS.finditer(text):
         # Not all that stands before: a response of tokens alone must not take quadratic time.
-        before = text[max(0, token.start() - _MOST_BEFORE_TOKEN) : token.start()]
+        window_start = max(0, token.start() - _MOST_BEFORE_TOKEN)
+        before = text[window_start : token.start()]
         if _MENTION_BEFORE.search(before[-3:]) and _MENTION_AFTER.match(text, token.end()):
             continue
         is_end = token.group().strip("<>|\uff5c").lower() == "end"
@@ -153,7 +154,8 @@ def find_turn_ends(text: str) -> Iterator[int]:
     Lines that the line before announces are left out.
     """
     for turn in _TURNS.finditer(text):
-        above = text[max(0, turn.start() - _MOST_ABOVE_TURN) : turn.start()]
+        window_start = max(0, turn.start() - _MOST_ABOVE_TURN)
+        above = text[window_start : turn.start()]
         line_above = above.rstrip().rpartition("\n")[2].strip()
         # In the middle of a paragraph such words are part of it.
         is_apart = above.endswith(("\n\n", "\n\r\n"))

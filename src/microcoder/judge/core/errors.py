@@ -18,6 +18,9 @@ from typing import Any
 
 from pydantic_core import ErrorDetails
 
+Location = tuple[int | str, ...]
+"""Where a fault is in a record, as pydantic says it: keys, and indexes of lists."""
+
 
 class MicroCoderError(Exception):
     """Base of every error this package raises on purpose."""
@@ -105,7 +108,7 @@ def own_faults(faults: Sequence[ErrorDetails]) -> list[ErrorDetails]:
     The refused item caused both errors.
     """
 
-    def is_alone(location: tuple[int | str, ...]) -> bool:
+    def is_alone(location: Location) -> bool:
         return sum(fault["loc"][: len(location)] == location for fault in faults) == 1
 
     return [fault for fault in faults if fault["type"] != "too_short" or is_alone(fault["loc"])]
@@ -125,5 +128,6 @@ def explain_fault(fault: ErrorDetails, key: str = "") -> str:
         sentence = _SENTENCES[kind](fault.get("ctx", {}))
     # `int_parsing`, `float_type` ...: the first word says what the value must be.
     elif kind.endswith(_ENDS_OF_KINDS):
-        sentence = _KINDS.get(kind.partition("_")[0], fault["msg"])
+        expected_type = kind.partition("_")[0]
+        sentence = _KINDS.get(expected_type, fault["msg"])
     return f"{key}: {sentence}" if key else sentence

@@ -146,7 +146,12 @@ def _import_module(noun: str, reference: str, where: str) -> ModuleType:
         ) from error
 
 
-def _find_attribute(noun: str, reference: str, module: ModuleType, name: str) -> object:
+def _find_attribute(
+    noun: str,
+    reference: str,
+    module: ModuleType,
+    name: str,
+) -> object:
     if hasattr(module, name):
         return getattr(module, name)
     known = []
@@ -182,11 +187,15 @@ def _import_file(noun: str, where: str) -> ModuleType:
     try:
         # Not by an importer: bytecode of an earlier text passes for it there if size and second are
         # the same.
-        exec(compile(path.read_bytes(), str(path), "exec", dont_inherit=True), vars(module))
+        code = compile(path.read_bytes(), str(path), "exec", dont_inherit=True)
+        exec(code, vars(module))
     except (Exception, SystemExit) as error:  # it is the user's file: anything may go wrong in it
         # Half a module must not be there for a later import.
         del sys.modules[name]
-        line = error.lineno if isinstance(error, SyntaxError) else _line_of(error, str(path))
+        if isinstance(error, SyntaxError):
+            line = error.lineno
+        else:
+            line = _line_of(error, str(path))
         raise ConfigError(
             f"{noun}: {where} line {line or 1} cannot be imported: {type(error).__name__}: {error}"
         ) from error
@@ -194,7 +203,10 @@ def _import_file(noun: str, where: str) -> ModuleType:
 
 
 def _source_of(
-    noun: str, reference: str, function: Callable[..., Any], module: ModuleType
+    noun: str,
+    reference: str,
+    function: Callable[..., Any],
+    module: ModuleType,
 ) -> ExtensionSource:
     try:
         file = inspect.getsourcefile(function) or module.__file__
@@ -227,7 +239,8 @@ def _check_options(extension: Extension, options: Mapping[str, Any]) -> dict[str
             hint = suggest(name, parameters) or f"it has {', '.join(parameters) or 'none'}"
             raise extension.fault(f"has no option {name!r}; {hint}")
         try:
-            checked[name] = TypeAdapter(annotations.get(name, Any)).validate_python(value)
+            adapter = TypeAdapter(annotations.get(name, Any))
+            checked[name] = adapter.validate_python(value)
         except ValidationError as error:
             raise extension.fault(
                 f"option {name} = {value!r}: {explain_fault(error.errors()[0])}"

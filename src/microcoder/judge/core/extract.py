@@ -86,7 +86,10 @@ def is_response(text: str, language: str) -> bool:
 
 
 def extract_program(
-    response: str | None, *, is_truncated: bool = False, language: str = "python"
+    response: str | None,
+    *,
+    is_truncated: bool = False,
+    language: str = "python",
 ) -> Program:
     """Return the program of a response.
 
@@ -150,7 +153,12 @@ def clean_code(code: str, language: str) -> str:
     return code[:end]
 
 
-def find_bare_program(text: str, problem: Problem, *, is_truncated: bool = False) -> str | None:
+def find_bare_program(
+    text: str,
+    problem: Problem,
+    *,
+    is_truncated: bool = False,
+) -> str | None:
     """Return the program of an answer without a fenced block of its own, as of a base model.
 
     The answer is a whole program, or it goes on where the problem's prompt (as of HumanEval) or its
@@ -238,7 +246,8 @@ def _joins(ahead: str, *, is_whole: bool) -> list[str]:
         return [f"{ahead.rstrip()}\n\n"]
     bare = ahead.rstrip(" \t")
     lines = bare if bare.endswith("\n") else f"{bare}\n"
-    return list(dict.fromkeys((ahead, bare, f"{lines}    ", f"{lines}        ", lines)))
+    spellings = (ahead, bare, f"{lines}    ", f"{lines}        ", lines)
+    return list(dict.fromkeys(spellings))
 
 
 def _longest_program(ahead: str, answer: str, fn_name: str) -> str | None:
@@ -319,7 +328,9 @@ def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
         if not block.is_closed or not block.code.strip():
             continue
         # What does not compile has no traits, and would be parsed in vain.
-        traits = sketch(block.code, language) if block.compiles is not False else Sketch()
+        traits = Sketch()
+        if block.compiles is not False:
+            traits = sketch(block.code, language)
         rank = _rank_block(block, traits, best_traits, language)
         # Of equally good blocks the last one counts, hence not `>`.
         if rank >= best_rank:
@@ -329,7 +340,12 @@ def _choose_block(blocks: Sequence[Block], language: str) -> Block | None:
     return best
 
 
-def _rank_block(block: Block, traits: Sketch, before: Sketch, language: str) -> _Rank:
+def _rank_block(
+    block: Block,
+    traits: Sketch,
+    before: Sketch,
+    language: str,
+) -> _Rank:
     """Return how well a block fits as the program, after the best block before it."""
     if cannot_be_program(block.code, language, is_compiled=block.compiles is True):
         return _Rank.SURELY_NONE
@@ -362,7 +378,11 @@ def _adds_nothing(traits: Sketch, before: Sketch) -> bool:
     return is_smaller and traits.defines.items() <= before.defines.items()
 
 
-def last_code_block(response: str, is_truncated: bool, language: str = "python") -> Program:
+def last_code_block(
+    response: str,
+    is_truncated: bool,
+    language: str = "python",
+) -> Program:
     """Return the code block that a human would take for the program, outside of thinking.
 
     For the rules see the module.
@@ -388,7 +408,11 @@ class Extractor:
         return self.extension.function is last_code_block
 
     def __call__(
-        self, response: str, *, is_truncated: bool = False, language: str = "python"
+        self,
+        response: str,
+        *,
+        is_truncated: bool = False,
+        language: str = "python",
     ) -> Program:
         """Return the program of a response.
 

@@ -15,7 +15,16 @@ from microcoder.judge.core.sketches import reads_as_code, sketch
 from microcoder.judge.core.syntax import try_parse
 
 ALIASES = {
-    "python": ("python", "py", "python3", "py3", "python2", "pypy", "pypy3", "sage"),
+    "python": (
+        "python",
+        "py",
+        "python3",
+        "py3",
+        "python2",
+        "pypy",
+        "pypy3",
+        "sage",
+    ),
     "cpp": (
         "cpp",
         "c++",
@@ -34,7 +43,17 @@ ALIASES = {
     "javascript": ("javascript", "js", "node", "nodejs", "mjs"),
 }
 """Language -> the tags of a code fence that mean it."""
-_SHELLS = ("bash", "sh", "shell", "zsh", "cmd", "console", "terminal", "powershell", "ps1")
+_SHELLS = (
+    "bash",
+    "sh",
+    "shell",
+    "zsh",
+    "cmd",
+    "console",
+    "terminal",
+    "powershell",
+    "ps1",
+)
 """Tags of lines for a shell."""
 _SHOWN = (
     "text",
@@ -68,9 +87,17 @@ _NOTATIONS = (
 """Tags of data and documents."""
 NO_PROGRAM = frozenset((*_SHELLS, *_SHOWN, *_NOTATIONS, "pseudocode", "pseudo", "algorithm"))
 """Tags of blocks that are no program: shell lines, outputs, data, pseudocode."""
-TAGS = NO_PROGRAM.union(
-    *ALIASES.values(), ("c", "rust", "go", "ruby", "kotlin", "typescript", "ts")
+_OTHER_LANGUAGES = (
+    "c",
+    "rust",
+    "go",
+    "ruby",
+    "kotlin",
+    "typescript",
+    "ts",
 )
+"""Tags of further languages."""
+TAGS = NO_PROGRAM.union(*ALIASES.values(), _OTHER_LANGUAGES)
 """All tags that are known: another word behind a fence may be prose."""
 
 _ODD_SPACES = {
@@ -220,7 +247,8 @@ def find_head(text: str, language: str) -> Head | None:
         return None
     first = fences[0]
     start = _find_head_start(text, language)
-    is_empty = not (text[start : first.start] + text[first.start : first.code_end]).strip()
+    code_with_fence = text[start : first.start] + text[first.start : first.code_end]
+    is_empty = not code_with_fence.strip()
     # A fence that nothing comes before opens a block and closes none.
     if is_empty:
         return None
@@ -241,7 +269,8 @@ def find_head(text: str, language: str) -> Head | None:
 def _find_head_start(text: str, language: str) -> int:
     """Return the offset at which code begins: after blank lines and a line with the language's
     name."""
-    start = len(text) - len(_BLANK_LINES.sub("", text, count=1))
+    code_and_rest = _BLANK_LINES.sub("", text, count=1)
+    start = len(text) - len(code_and_rest)
     tag_line = _TAG_LINE.match(text, start)
     if tag_line is not None and tag_line[1].lower() in ALIASES.get(language, ()):
         return tag_line.end()
@@ -249,7 +278,10 @@ def _find_head_start(text: str, language: str) -> int:
 
 
 def _find_compiling_head(
-    text: str, start: int, fences: Sequence[Fence], language: str
+    text: str,
+    start: int,
+    fences: Sequence[Fence],
+    language: str,
 ) -> Head | None:
     """Return the text up to the first fence before which it compiles; None if it never does."""
     begins_as_heading = _HEADING.match(text, fences[0].start) is not None
@@ -265,7 +297,12 @@ def _find_compiling_head(
             if len(code) <= _MOST_PARSED_CHARACTERS and _can_be_head(code, language):
                 compiles = True if language == "python" else None
                 block = Block(
-                    start, fence.code_end, language, code, compiles=compiles, is_head=True
+                    start,
+                    fence.code_end,
+                    language,
+                    code,
+                    compiles=compiles,
+                    is_head=True,
                 )
                 return Head(block, min(fence.end + 1, len(text)))
     return None
@@ -286,10 +323,12 @@ def find_marked(text: str, language: str) -> list[Block]:
     spans = list(_find_listed(text)) or list(_find_held(text))
     blocks = []
     for start, end in spans[:_MOST_PARSES]:
-        code = _ELEMENT.sub("", text[start:end]).lstrip("\r\n")
+        code = _ELEMENT.sub("", text[start:end])
+        code = code.lstrip("\r\n")
         if len(code) > _MOST_PARSED_CHARACTERS:
             continue
-        for form in (code, _dedent(code), html.unescape(_dedent(code))):
+        dedented = _dedent(code)
+        for form in (code, dedented, html.unescape(dedented)):
             if sketch(form, language).stands:
                 compiles = True if language == "python" else None
                 blocks.append(Block(start, end, language, form, compiles=compiles))
@@ -359,11 +398,13 @@ class Scan:
         opener = self._fences[index]
         further = range(index + 1, len(self._fences))
         # Bounded on both sides: a response of fences alone must not take quadratic time.
-        ends = [end for end in further[: 2 * _MOST_ENDS] if self._fences[end].ends(opener)]
+        nearest = further[: 2 * _MOST_ENDS]
+        ends = [end for end in nearest if self._fences[end].ends(opener)]
         if ends or len(opener.run) <= _SHORTEST_RUN:
             return ends[:_MOST_ENDS]
         # It was opened with more marks than any fence behind it has.
-        alike = [end for end in further[-_MOST_ENDS:] if self._fences[end].is_like(opener)]
+        last = further[-_MOST_ENDS:]
+        alike = [end for end in last if self._fences[end].is_like(opener)]
         return alike[-1:]
 
     def _close(self, index: int, ends: list[int]) -> tuple[Block | None, int]:

@@ -76,7 +76,10 @@ def check_folder(folder: Path, name: str) -> None:
 
 
 def check_unchanged(
-    root: Path, recorded: Mapping[str, Any], now: Mapping[str, Any], error: type[MicroCoderError]
+    root: Path,
+    recorded: Mapping[str, Any],
+    now: Mapping[str, Any],
+    error: type[MicroCoderError],
 ) -> None:
     """Raise `error` if a value differs from the one recorded when the work in a folder began.
 
@@ -253,7 +256,16 @@ def hold_lock(path: Path, error: MicroCoderError) -> Iterator[None]:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file by an atomic rename."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False, sort_keys=False) + "\n")
+    write_text(
+        path,
+        json.dumps(
+            value,
+            indent=2,
+            ensure_ascii=False,
+            sort_keys=False,
+        )
+        + "\n",
+    )
 
 
 def write_text(path: Path, text: str) -> None:
@@ -281,7 +293,9 @@ def read_json(path: Path, *, what: str) -> dict[str, Any]:
 
 
 def write_parquet(
-    path: Path, rows: Sequence[dict[str, Any]], schema: pa.Schema | None = None
+    path: Path,
+    rows: Sequence[dict[str, Any]],
+    schema: pa.Schema | None = None,
 ) -> None:
     """Write rows as zstd Parquet by an atomic rename.
 
@@ -292,7 +306,8 @@ def write_parquet(
     import pyarrow.parquet as pq
 
     with new_file(path) as partial:
-        pq.write_table(pa.Table.from_pylist(list(rows), schema=schema), partial, compression="zstd")
+        table = pa.Table.from_pylist(list(rows), schema=schema)
+        pq.write_table(table, partial, compression="zstd")
 
 
 def to_line(row: Mapping[str, Any]) -> str:
@@ -315,7 +330,8 @@ def cut_pieces(items: Iterable[T], size: int) -> Iterator[list[T]]:
 def take_in_turn(groups: Collection[Sequence[T]]) -> list[T]:
     """Return the first item of each group, then the second of each, and so on."""
     taken: list[T] = []
-    for index in range(max(map(len, groups), default=0)):
+    longest = max(map(len, groups), default=0)
+    for index in range(longest):
         for group in groups:
             if index < len(group):
                 taken.append(group[index])

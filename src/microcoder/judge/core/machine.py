@@ -201,7 +201,8 @@ def memory_mib_of(pid: int) -> float:
     """Return the MiB of memory that a process has resident; infinite if that is not known."""
     try:
         with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
+            num_pages = int(file.read().split()[1])
+            return num_pages * os.sysconf("SC_PAGE_SIZE") / (1 << 20)
     except (OSError, IndexError):
         return float("inf")
 

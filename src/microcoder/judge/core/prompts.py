@@ -94,7 +94,10 @@ class PromptBuilder:
 
 
 def load_prompt_builder(
-    style: str, options: Mapping[str, Any] | None = None, *, system: str | None = None
+    style: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    system: str | None = None,
 ) -> PromptBuilder:
     """Return a prompt style with its system turn.
 

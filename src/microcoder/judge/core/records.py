@@ -13,7 +13,7 @@ from typing import IO, Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 
 from microcoder.judge.core.digits import parse_json
-from microcoder.judge.core.errors import DataError, explain_fault, own_faults, suggest
+from microcoder.judge.core.errors import DataError, Location, explain_fault, own_faults, suggest
 from microcoder.judge.core.types import Problem, Record
 
 RecordT = TypeVar("RecordT", bound=Problem)
@@ -120,7 +120,7 @@ def _shorten(text: str) -> str:
     return text[: _MOST_SHOWN - 3] + "..."
 
 
-def _find_schema(schema: type[BaseModel], location: tuple[int | str, ...]) -> type[BaseModel]:
+def _find_schema(schema: type[BaseModel], location: Location) -> type[BaseModel]:
     """Return the record at a location inside another, such as ("tests", 0)."""
     for part in location:
         field = schema.model_fields.get(str(part))

@@ -37,14 +37,20 @@ def score_verdicts(verdicts: Sequence[Verdict]) -> list[float | None]:
 
 
 def all_tests(
-    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+    problem: Problem,
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
 ) -> float | None:
     """Return 1 when every test passed, else 0: the paper's reward."""
     return score_verdict(verdict)
 
 
 def fraction(
-    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+    problem: Problem,
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
 ) -> float | None:
     """Return the share of the problem's tests that passed."""
     if not verdict.tests_total:
@@ -57,7 +63,10 @@ fraction.needs_all_tests = True  # pyrefly: ignore[missing-attribute]
 
 
 def has_format(
-    problem: Problem, rollout: Rollout, program: Program, verdict: Verdict
+    problem: Problem,
+    rollout: Rollout,
+    program: Program,
+    verdict: Verdict,
 ) -> float | None:
     """Return 1 when the response ended by itself and holds a whole code block, else 0."""
     is_cut_off = rollout.is_truncated or program.code is None

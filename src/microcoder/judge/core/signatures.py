@@ -142,7 +142,8 @@ def _infer_design(code: str, name: str) -> Call | None:
     if head is None:
         return None
     # A class further down is another one, whose methods are not called.
-    body = re.split(r"^class\b", code[head.end() :], maxsplit=1, flags=re.MULTILINE)[0]
+    behind = code[head.end() :]
+    body = re.split(r"^class\b", behind, maxsplit=1, flags=re.MULTILINE)[0]
     methods = []
     for method in _METHOD.finditer(body):
         definition = _parse_head(body, method.end() - 1)
@@ -151,7 +152,13 @@ def _infer_design(code: str, name: str) -> Call | None:
         parameters = _kinds_of_arguments(definition)
         returns = _kind_of(definition.returns)
         if {*parameters, returns} != {"json"}:
-            methods.append(Method(name=method[1], parameters=parameters, returns=returns))
+            methods.append(
+                Method(
+                    name=method[1],
+                    parameters=parameters,
+                    returns=returns,
+                )
+            )
     return Call(style="design", methods=tuple(methods))
 
 

@@ -22,7 +22,9 @@ _READS = re.compile(r"\brequire\s*\(|\bstdin\b|readFileSync|readline")
 """A JavaScript program that reads its input."""
 _WRITES = re.compile(r"console\.log|print|write|stdout")
 """A JavaScript or Python program that writes an output."""
-_SIGNS_OF_PROGRAM: Mapping[str, Sequence[re.Pattern[str]]] = {"javascript": (_READS, _WRITES)}
+_SIGNS_OF_PROGRAM: Mapping[str, Sequence[re.Pattern[str]]] = {
+    "javascript": (_READS, _WRITES),
+}
 """Language -> patterns that are all found in a full program; others have an entry point."""
 _ABRIDGED = re.compile(
     r"^[ \t]*+(?:(?:def|class) .*:)?[ \t]*+(?:#|//)?[ \t]*+(?:\.{3}|…)(?![^\s(a-z])", re.MULTILINE
@@ -200,7 +202,8 @@ def sketch(code: str, language: str) -> Sketch:
     uses = _find_uses(tree)
     acts = _acts(tree)
     defines = _find_definitions(tree, code)
-    is_reading = not uses.isdisjoint(_READING_NAMES) or any(map(_is_reading, ast.walk(tree)))
+    reads_by_name = not uses.isdisjoint(_READING_NAMES)
+    is_reading = reads_by_name or any(map(_is_reading, ast.walk(tree)))
     is_acting_program = acts and is_reading and _WRITES.search(code) is not None
     return Sketch(
         acts=acts,

@@ -56,7 +56,8 @@ def parse_source(source: str, mode: Literal["exec", "eval"] = "exec") -> Any:
             except SyntaxError as error:
                 if "digits" not in str(error):
                     raise
-                return _KeepsLongIntegers().visit(ast.parse(shorten_integers(source), mode=mode))
+                tree = ast.parse(shorten_integers(source), mode=mode)
+                return _KeepsLongIntegers().visit(tree)
             except SystemError as error:
                 # Code that is not ours parses beside us, or was called by the collector: once more.
                 fault = error
@@ -138,7 +139,8 @@ def attribute_docstrings(owner: type) -> dict[str, str]:
 
 def _own_docstrings(owner: type) -> dict[str, str]:
     try:  # not by `inspect.getsource`, which parses by itself
-        body = parse_source(Path(inspect.getfile(owner)).read_text(encoding="utf-8")).body
+        source = Path(inspect.getfile(owner)).read_text(encoding="utf-8")
+        body = parse_source(source).body
     except (OSError, TypeError):  # made without a file: at a prompt, by exec
         return {}
     for name in owner.__qualname__.replace("<locals>.", "").split("."):
@@ -148,7 +150,8 @@ def _own_docstrings(owner: type) -> dict[str, str]:
         if not isinstance(attribute, ast.AnnAssign) or not isinstance(attribute.target, ast.Name):
             continue
         if isinstance(text, ast.Expr) and isinstance(text.value, ast.Constant):
-            docstrings[attribute.target.id] = " ".join(str(text.value.value).split())
+            docstring = str(text.value.value)
+            docstrings[attribute.target.id] = " ".join(docstring.split())
     return docstrings
 
 

@@ -82,7 +82,8 @@ class Queue:
 
     def clear(self) -> list[Work]:
         """Remove and return all waiting programs."""
-        items = [*self.suspects, *itertools.chain.from_iterable(self._groups.values())]
+        others = itertools.chain.from_iterable(self._groups.values())
+        items = [*self.suspects, *others]
         self.suspects.clear()
         self._groups.clear()
         self._num_waiting = 0

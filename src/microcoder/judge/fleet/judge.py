@@ -118,7 +118,8 @@ class BaseJudge(ABC):
                 "pass one problem per program"
             )
         prepared = []
-        for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+        pairs = zip(programs, problems, strict=True)
+        for number, (program, problem) in enumerate(pairs):
             prepared.append(self._prepare(program, problem, f"program {number}"))
         futures = self._begin_all(programs, prepared)
         ready: SimpleQueue[int] = SimpleQueue()
@@ -163,7 +164,9 @@ class BaseJudge(ABC):
         """Check a program, which messages call `what`; return its prepared problem."""
 
     def _begin_all(
-        self, programs: Sequence[Program], prepared: Sequence[Any]
+        self,
+        programs: Sequence[Program],
+        prepared: Sequence[Any],
     ) -> list[Future[Verdict]]:
         """Begin programs, each with what `_prepare` returned; return their verdicts' futures."""
         pairs = zip(programs, prepared, strict=True)
@@ -350,7 +353,9 @@ class Judge(BaseJudge):
         )
         """The environment of programs: default Python version, and packages."""
         prepare = partial(
-            PreparedProblem, time_scale=self.time_scale, checker_seconds=options.checker_seconds
+            PreparedProblem,
+            time_scale=self.time_scale,
+            checker_seconds=options.checker_seconds,
         )
         self._problem_cache = ProblemCache(prepare, options.tests_mib << 20)
 

@@ -129,7 +129,10 @@ class JudgeProcess:
         calibration: dict[str, float] | None,
     ) -> None:
         self._workers = Workers(
-            num_workers, options, lock_files=lock_files, calibration=Calibration(calibration)
+            num_workers,
+            options,
+            lock_files=lock_files,
+            calibration=Calibration(calibration),
         )
         self._judge = judge
         self._options = options
@@ -368,7 +371,8 @@ class Processes(Fleet[_Process]):
         """Counts so far, those of ended processes included."""
         with self._lock:
             running = [member.counts for member in self._backends.values()]
-            return sum_counts([Statistics(retries=self._num_again), self._past_counts, *running])
+            again = Statistics(retries=self._num_again)
+            return sum_counts([again, self._past_counts, *running])
 
     @property
     def is_complete(self) -> bool:
@@ -507,7 +511,8 @@ class Processes(Fleet[_Process]):
 
     def _start(self) -> None:
         name = next(iter(self._idle))
-        self._backends[name] = _Process(self, name, self._idle.pop(name))
+        size = self._idle.pop(name)
+        self._backends[name] = _Process(self, name, size)
 
 
 def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
@@ -517,8 +522,17 @@ def _spawn(*descriptors: int) -> subprocess.Popen[bytes]:
     """
     # An empty entry means the working folder, which may be another one there.
     path = json.dumps([entry or os.getcwd() for entry in sys.path])
+    command = [
+        sys.executable,
+        "-P",
+        "-c",
+        _START,
+        path,
+        str(os.getpid()),
+        *map(str, descriptors),
+    ]
     return subprocess.Popen(
-        [sys.executable, "-P", "-c", _START, path, str(os.getpid()), *map(str, descriptors)],
+        command,
         pass_fds=descriptors,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,

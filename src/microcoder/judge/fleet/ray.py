@@ -239,7 +239,8 @@ class RayJudge(RemoteJudge[_Node]):
             self._drop(node)
             # One that left the cluster says nothing about the judge.
             if node.name in find_nodes():
-                why = str(error).strip().splitlines()[-1][:300]
+                last_line = str(error).strip().splitlines()[-1]
+                why = last_line[:300]
                 self._start_failure = self._start_failure or why
                 _LOG.warning("no judge starts on Ray node %s: %s", node.name, why)
                 self._resting[node.name] = time.monotonic() + _REST_SECONDS

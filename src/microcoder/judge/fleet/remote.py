@@ -114,7 +114,8 @@ class NumberedProblem:
 
 def strip_problem(problem: Problem) -> NumberedProblem:
     """Return a problem as it is sent: its id, and the fields that decide verdicts."""
-    return NumberedProblem(Problem.model_construct(id=problem.id, **judged_by(problem)))
+    deciding = judged_by(problem)
+    return NumberedProblem(Problem.model_construct(id=problem.id, **deciding))
 
 
 class RemoteJudge(Fleet[BackendT], BaseJudge):
@@ -142,7 +143,9 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         self._loop = asyncio.new_event_loop()
         # A thread of its own: callers may have a loop, or none.
         self._thread = threading.Thread(
-            target=self._loop.run_forever, name=type(self).__name__, daemon=True
+            target=self._loop.run_forever,
+            name=type(self).__name__,
+            daemon=True,
         )
         self._thread.start()
 
@@ -179,7 +182,8 @@ class RemoteJudge(Fleet[BackendT], BaseJudge):
         if not isinstance(answer, Verdict):
             return answer
         # It may have run twice, and whoever scores it is told.
-        return replace(answer, uncounted=(*answer.uncounted, UncountedRun(1, Repeat.COPIED)))
+        copied = UncountedRun(1, Repeat.COPIED)
+        return replace(answer, uncounted=(*answer.uncounted, copied))
 
     def _wake(self) -> None:
         # Once for all that happens meanwhile.

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
+from microcoder.judge.core.errors import ConfigError, DataError, Location, explain_fault
 from microcoder.judge.core.types import Problem, Program
 from microcoder.judge.languages.definition import CURRENT_VERSION, Language
 
@@ -56,8 +56,10 @@ def _list_files() -> str:
 @lru_cache(1)
 def _load(files: str) -> dict[str, Language]:
     """Return all languages; once for each value of the environment variable."""
-    own = {language.name: language for language in map(_read, sorted(_FOLDER.glob("*.toml")))}
-    return _join(own, [Path(path) for path in files.split(":") if path])
+    shipped = map(_read, sorted(_FOLDER.glob("*.toml")))
+    own = {language.name: language for language in shipped}
+    further = [Path(path) for path in files.split(":") if path]
+    return _join(own, further)
 
 
 def _read(path: Path) -> Language:
@@ -76,7 +78,8 @@ def _join(own: dict[str, Language], paths: list[Path]) -> dict[str, Language]:
     languages = dict(own)
     for path in paths:
         language = read_language(path)
-        taken = _by_any_name(languages.values()).keys() & _by_any_name([language]).keys()
+        known_names = _by_any_name(languages.values()).keys()
+        taken = known_names & _by_any_name([language]).keys()
         if taken:
             raise ConfigError(
                 f"language file {path}: {min(taken)} is a language already; use another name"
@@ -92,7 +95,8 @@ def _by_any_name(languages: Iterable[Language]) -> dict[str, tuple[Language, str
     """
     by_name: dict[str, tuple[Language, str]] = {}
     for language in languages:
-        by_name |= dict.fromkeys((language.name, *language.aliases), (language, ""))
+        names = (language.name, *language.aliases)
+        by_name |= dict.fromkeys(names, (language, ""))
         for number, version in language.versions.items():
             by_name |= dict.fromkeys(version.aliases, (language, number))
     return by_name
@@ -117,7 +121,8 @@ def read_language(path: Path) -> Language:
         errors = error.errors()
         misspelt = [fault for fault in errors if fault["type"] == "extra_forbidden"]
         first = (misspelt or errors)[0]
-        message = explain_fault(first, ".".join(map(str, first["loc"])))
+        key = ".".join(map(str, first["loc"]))
+        message = explain_fault(first, key)
         line = _find_line(path.read_text(), first["loc"])
         raise ConfigError(f"language file {path} line {line}: {message}") from None
     if not language.is_built:
@@ -125,7 +130,7 @@ def read_language(path: Path) -> Language:
     return language
 
 
-def _find_line(text: str, location: tuple[int | str, ...]) -> int:
+def _find_line(text: str, location: Location) -> int:
     """Return the number of the first line that has a setting's key, or its table's.
 
     It is 1 if the key is missing.
@@ -157,7 +162,8 @@ def add_language(path: str | Path) -> Language:
     # Read and compared with all others first: a bad file must not get into the environment.
     languages = _join(dict(LANGUAGES), [resolved])
     # In the environment, so that worker processes know it, too.
-    os.environ[LANGUAGES_VARIABLE] = ":".join([*files, str(resolved)])
+    known_files = [*files, str(resolved)]
+    os.environ[LANGUAGES_VARIABLE] = ":".join(known_files)
     return languages[next(reversed(languages))]
 
 

@@ -63,7 +63,8 @@ class Interpreter:
 def current_interpreter() -> Interpreter:
     """Return the interpreter this process runs on, without its virtual environment."""
     # A virtual environment is none of the files that programs may read.
-    executable = os.path.realpath(getattr(sys, "_base_executable", None) or sys.executable)
+    interpreter = getattr(sys, "_base_executable", None) or sys.executable
+    executable = os.path.realpath(interpreter)
     stdlib = os.path.realpath(sysconfig.get_path("stdlib"))
     candidates = (*_SYSTEM_LIBRARIES, str(Path(stdlib).parent))
     libraries = tuple(path for path in candidates if os.path.exists(path))
@@ -82,7 +83,8 @@ def _find_package_folders(libraries: Iterable[str]) -> set[str]:
     for library in libraries:
         for name in _PACKAGE_FOLDERS:
             pattern = f"{os.path.realpath(library)}/python*/{name}"
-            folders.update(map(os.path.realpath, glob.glob(pattern)))
+            matching = glob.glob(pattern)
+            folders.update(map(os.path.realpath, matching))
     return folders
 
 
@@ -161,7 +163,11 @@ class Runtime(Record):
 
     def fill(self, text: str, runtime: str, memory_mib: int = 0) -> str:
         """Return a text with `{runtime}`, `{home}` and `{memory_mib}` filled in."""
-        return text.format(runtime=runtime, home=_home(runtime), memory_mib=memory_mib)
+        return text.format(
+            runtime=runtime,
+            home=_home(runtime),
+            memory_mib=memory_mib,
+        )
 
 
 class Language(Record):
@@ -278,11 +284,18 @@ class Language(Record):
         Empty if the language has none for this compiler.
         """
         # The precompiled form is the compiler's own: no other could read it.
-        if self.precompiled is None or Path(compiler).name != self.precompiled.compiler:
+        if self.precompiled is None:
+            return ()
+        if Path(compiler).name != self.precompiled.compiler:
             return ()
         return self._fill(self.precompiled.build, compiler)
 
-    def _fill(self, pieces: tuple[str, ...], compiler: str, headers: str = "") -> tuple[str, ...]:
+    def _fill(
+        self,
+        pieces: tuple[str, ...],
+        compiler: str,
+        headers: str = "",
+    ) -> tuple[str, ...]:
         flags = self.versions[self.version].flags if self.version else ()
         command: list[str] = []
         # A whole piece may become several arguments or none, which text in braces cannot.
@@ -293,7 +306,8 @@ class Language(Record):
                 if headers:
                     command += ["-I", headers]
             else:
-                command.append(piece.format(compiler=compiler, home=_home(compiler)))
+                argument = piece.format(compiler=compiler, home=_home(compiler))
+                command.append(argument)
         return tuple(command)
 
 
@@ -301,7 +315,8 @@ def expand_paths(patterns: Iterable[str]) -> tuple[str, ...]:
     """Return the existing paths that match patterns with `~` and wildcards."""
     paths: list[str] = []
     for pattern in patterns:
-        paths += sorted(glob.glob(str(Path(pattern).expanduser())))
+        expanded = Path(pattern).expanduser()
+        paths += sorted(glob.glob(str(expanded)))
     return tuple(paths)
 
 
@@ -313,7 +328,9 @@ def ask_version(command: str) -> str:
     """
     try:
         result = subprocess.run(
-            [command, "--version"], capture_output=True, timeout=_VERSION_SECONDS
+            [command, "--version"],
+            capture_output=True,
+            timeout=_VERSION_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""

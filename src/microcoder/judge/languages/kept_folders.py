@@ -63,7 +63,11 @@ def find_kept(roots: Sequence[Path], digest: str) -> Path | None:
 
 
 def keep_folder(
-    roots: Sequence[Path], digest: str, make: Callable[[Path], object], *, waits: bool = True
+    roots: Sequence[Path],
+    digest: str,
+    make: Callable[[Path], object],
+    *,
+    waits: bool = True,
 ) -> Path:
     """Return the folder named by a digest; if no root has it, make it.
 

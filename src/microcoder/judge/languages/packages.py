@@ -86,7 +86,8 @@ class ProvidedPackages:
 def folder_digest(profile: PackageProfile) -> str:
     """Return the name of a profile's folder: pins, Python version and platform decide it."""
     content = [profile.pins, CURRENT_VERSION, current_interpreter().abi]
-    return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:16]
+    encoded = json.dumps(content).encode()
+    return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 def find_folder(profile: PackageProfile) -> Path | None:
@@ -120,10 +121,15 @@ def _fill_folder(folder: Path, profile: PackageProfile) -> None:
     shutil.rmtree(folder / "bin", ignore_errors=True)
     _check_installed(folder, profile)
     # Its exit status is ignored: not every file of a package compiles.
-    subprocess.run(
-        [interpreter.executable, "-I", "-m", "compileall", *_COMPILE_OPTIONS, str(folder)],
-        capture_output=True,
-    )
+    compiling = [
+        interpreter.executable,
+        "-I",
+        "-m",
+        "compileall",
+        *_COMPILE_OPTIONS,
+        str(folder),
+    ]
+    subprocess.run(compiling, capture_output=True)
     description = {
         "profile": profile.name,
         "pins": profile.pins,
@@ -139,7 +145,16 @@ def _run_installer(folder: Path, pins: Sequence[str], python: str) -> None:
     if importlib.util.find_spec("pip") is not None:
         shown = "`pip install`"
         # Isolated: no variable and no package of the user's own may change what is installed.
-        command = [sys.executable, "-I", "-m", "pip", "--python", python, "install", *_PIP_OPTIONS]
+        command = [
+            sys.executable,
+            "-I",
+            "-m",
+            "pip",
+            "--python",
+            python,
+            "install",
+            *_PIP_OPTIONS,
+        ]
     else:
         uv = shutil.which("uv")
         if uv is None:
@@ -304,7 +319,8 @@ class PackageProfile(Record):
     @cached_property
     def digest(self) -> str:
         """Digest of the pins, independent of the name."""
-        return hashlib.sha256(json.dumps(self.pins).encode()).hexdigest()[:12]
+        encoded = json.dumps(self.pins).encode()
+        return hashlib.sha256(encoded).hexdigest()[:12]
 
     @property
     def label(self) -> str:

@@ -101,7 +101,10 @@ def _add_routes(app: FastAPI, service: Service) -> None:
         return Response(answer.model_dump_json(), media_type=_JSON)
 
     @app.post(
-        "/v1/judge/stream", response_class=StreamingResponse, responses=_STREAM, tags=["judge"]
+        "/v1/judge/stream",
+        response_class=StreamingResponse,
+        responses=_STREAM,
+        tags=["judge"],
     )
     async def judge_stream(request: JudgeRequest) -> Response:
         """Judge programs; answers with a line of JSON for each as soon as it is judged, in any

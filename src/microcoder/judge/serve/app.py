@@ -186,7 +186,8 @@ class Guard:
             del self._held[request]
             self._service.metrics.body_bytes.set(self._held.total())
             route = getattr(scope.get("route"), "path", "other")
-            self._service.metrics.requests.labels(route, str(status)).inc()
+            requests = self._service.metrics.requests
+            requests.labels(route, str(status)).inc()
 
     async def _serve(self, request: Request, send: Send) -> None:
         scope = request.scope
@@ -225,7 +226,8 @@ class Guard:
         if not self._digests or request.scope["path"] in _OPEN:
             return
         peer = request.client.host if request.client else ""
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        authorization = request.headers.get("authorization", "")
+        scheme, _, token = authorization.partition(" ")
         credentials = token.strip().encode() if scheme.lower() == "bearer" else b""
         # Digests: of equal length, and what is remembered of a client holds no token.
         shown = hashlib.sha256(credentials).digest()
@@ -284,7 +286,8 @@ class Guard:
                     # Counted as it comes: the stated length may be wrong, or missing.
                     if len(content) + len(chunk) > limit:
                         raise too_large
-                    self._hold(request, len(chunk) + _BYTES_PER_VALUE * counter.add(chunk))
+                    num_values = counter.add(chunk)
+                    self._hold(request, len(chunk) + _BYTES_PER_VALUE * num_values)
                     content += chunk
         except TimeoutError:
             raise Refused(408, f"the request did not arrive within {seconds:g} s") from None
@@ -329,7 +332,8 @@ class ValueCounter:
         """
         piece = self._begun + piece
         # A backslash at the end belongs to what comes next; so does each of a pair.
-        self._begun = b"\\" if (len(piece) - len(piece.rstrip(b"\\"))) % 2 else b""
+        num_backslashes = len(piece) - len(piece.rstrip(b"\\"))
+        self._begun = b"\\" if num_backslashes % 2 else b""
         piece = piece[: len(piece) - len(self._begun)]
         if b"\\" in piece:
             piece = piece.replace(b"\\\\", b"").replace(b'\\"', b"")
@@ -425,7 +429,8 @@ class JudgeServer(uvicorn.Server):
     @property
     def port(self) -> int:
         """The port that the server listens on, once it started."""
-        return int(self.servers[0].sockets[0].getsockname()[1])
+        listening = self.servers[0].sockets[0]
+        return int(listening.getsockname()[1])
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start to listen, then call `on_start` with the port."""

@@ -47,7 +47,11 @@ class Refused(HTTPException):
     """A request that is not served, and why."""
 
     def __init__(
-        self, status: int, message: str, *, retry_after_seconds: float | None = None
+        self,
+        status: int,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
     ) -> None:
         """Say no.
 
@@ -98,7 +102,8 @@ def explain(faults: Sequence[ErrorDetails]) -> str:
     shown = []
     for fault in faults[:_MAX_FAULTS_SHOWN]:
         where = ".".join(str(part)[:60] for part in fault["loc"])
-        shown.append(f"{where or 'body'}: {str(fault['msg'])[:200]}")
+        message = str(fault["msg"])[:200]
+        shown.append(f"{where or 'body'}: {message}")
     num_left = len(faults) - len(shown)
     if num_left:
         shown.append(f"and {num_left} more")
@@ -190,7 +195,9 @@ class Service:
         return self.find_failure()
 
     async def judge_all(
-        self, programs: Sequence[Program], problems: Sequence[Problem]
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
     ) -> list[Verdict]:
         """Judge a request's programs, all of them or none; raises what `judge_each` does."""
         landing = self.judge_each(programs, problems)
@@ -198,7 +205,9 @@ class Service:
         return [verdict for _, verdict in sorted(landed, key=itemgetter(0))]
 
     async def judge_each(
-        self, programs: Sequence[Program], problems: Sequence[Problem]
+        self,
+        programs: Sequence[Program],
+        problems: Sequence[Problem],
     ) -> AsyncGenerator[tuple[int, Verdict] | None]:
         """Judge a request's programs.
 
@@ -210,7 +219,8 @@ class Service:
             Refused: the request is too large, cannot be judged, or was not done in time.
         """
         # By identity: a request holds each problem once, and comparing tests takes long.
-        distinct = list({id(problem): problem for problem in problems}.values())
+        by_identity = {id(problem): problem for problem in problems}
+        distinct = list(by_identity.values())
         self._check_size(len(programs), distinct)
         for problem in distinct:
             self._check_problem(problem)
@@ -219,7 +229,8 @@ class Service:
             await asyncio.to_thread(self._prepare, distinct)
             # A task each, so that they land in any order.
             numbers: dict[asyncio.Future[Verdict], int] = {}
-            for number, (program, problem) in enumerate(zip(programs, problems, strict=True)):
+            pairs = zip(programs, problems, strict=True)
+            for number, (program, problem) in enumerate(pairs):
                 numbers[asyncio.ensure_future(self._judge(program, problem))] = number
             over = asyncio.ensure_future(self._over.wait())
             give_up = time.monotonic() + self.settings.request_seconds

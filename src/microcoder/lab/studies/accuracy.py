@@ -18,6 +18,9 @@ from functools import lru_cache
 Solved = Mapping[str, Sequence[bool | None]]
 """Problem id -> whether each sample solved it; None is unscored."""
 
+Ends = tuple[float, float]
+"""Lower and upper end of an interval."""
+
 NUM_RESAMPLES = 10_000
 """Number of resamples of the problems from which an interval is read."""
 
@@ -60,7 +63,12 @@ def estimate_accuracy(solved: Solved, *, k: int = 1) -> Estimate | None:
     return _bootstrap(values, lowest=0.0)
 
 
-def estimate_difference(before: Solved, after: Solved, *, k: int = 1) -> Estimate | None:
+def estimate_difference(
+    before: Solved,
+    after: Solved,
+    *,
+    k: int = 1,
+) -> Estimate | None:
     """Return the mean change of pass@k over the problems that both sides scored.
 
     It is None if there are no such problems.
@@ -78,7 +86,7 @@ def estimate_mean(values: Sequence[float], *, lowest: float = 0.0) -> Estimate |
     return _bootstrap(tuple(values), lowest=lowest)
 
 
-def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
+def wilson_interval(hits: int, asked: int) -> Ends:
     """Return the 95 % score interval of a share, valid also at 0 and 1 (Wilson 1927).
 
     It is (0, 1) if nothing was asked.
@@ -86,11 +94,14 @@ def wilson_interval(hits: int, asked: int) -> tuple[float, float]:
     if not asked:
         return 0.0, 1.0
     share = hits / asked
-    centre = share + _NORMAL * _NORMAL / (2 * asked)
-    variance = share * (1 - share) / asked + _NORMAL * _NORMAL / (4 * asked * asked)
+    z_squared = _NORMAL * _NORMAL
+    centre = share + z_squared / (2 * asked)
+    variance = share * (1 - share) / asked + z_squared / (4 * asked * asked)
     half = _NORMAL * math.sqrt(variance)
-    scale = 1 + _NORMAL * _NORMAL / asked
-    return max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale)
+    scale = 1 + z_squared / asked
+    low = (centre - half) / scale
+    high = (centre + half) / scale
+    return max(0.0, low), min(1.0, high)
 
 
 def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
@@ -105,7 +116,8 @@ def pass_at_k(num_samples: int, num_correct: int, k: int) -> float:
             "1 <= k <= samples"
         )
     # The plain 1 - (1 - p)^k with an estimated p is biased, hence counts of subsets.
-    return 1.0 - math.comb(num_samples - num_correct, k) / math.comb(num_samples, k)
+    num_wrong = num_samples - num_correct
+    return 1.0 - math.comb(num_wrong, k) / math.comb(num_samples, k)
 
 
 def pass_by_problem(solved: Solved, k: int = 1) -> dict[str, float]:
@@ -140,17 +152,19 @@ def _bootstrap(values: tuple[float, ...], *, lowest: float) -> Estimate | None:
     return Estimate(mean, min(low, mean), max(high, mean), num)
 
 
-def _resample(values: tuple[float, ...]) -> tuple[float, float]:
+def _resample(values: tuple[float, ...]) -> Ends:
     """Return the bounds of a bootstrap interval for a mean, computed without numpy."""
     num = len(values)
     # A fixed seed, as with numpy: an interval must not change from look to look.
     draw = random.Random(0).choices
     means = sorted(sum(draw(values, k=num)) / num for _ in range(NUM_RESAMPLES))
     last = NUM_RESAMPLES - 1
-    return means[round(TAIL * last)], means[round((1 - TAIL) * last)]
+    low = means[round(TAIL * last)]
+    high = means[round((1 - TAIL) * last)]
+    return low, high
 
 
-def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
+def _resample_by_numpy(values: tuple[float, ...]) -> Ends:
     """Return the quantiles of the means of resamples; ImportError without numpy."""
     import numpy as np
 
@@ -164,13 +178,17 @@ def _resample_by_numpy(values: tuple[float, ...]) -> tuple[float, float]:
     for _ in range(NUM_RESAMPLES // _RESAMPLES_AT_ONCE):
         drawn = array[generator.integers(len(array), size=size)]
         parts.append(drawn.mean(axis=1))
-    low, high = np.quantile(np.concatenate(parts), [TAIL, 1 - TAIL])
+    means = np.concatenate(parts)
+    low, high = np.quantile(means, [TAIL, 1 - TAIL])
     return float(low), float(high)
 
 
 def ends_without_spread(
-    value: float, num_draws: int, lowest: float, highest: float
-) -> tuple[float, float]:
+    value: float,
+    num_draws: int,
+    lowest: float,
+    highest: float,
+) -> Ends:
     """Return the ends of a 95 % interval of a mean, for draws that all have the same value.
 
     The interval allows for draws that are otherwise but were not seen: the largest share of them
@@ -184,4 +202,6 @@ def ends_without_spread(
         highest: upper bound of a draw.
     """
     unseen = 1 - TAIL ** (1 / num_draws)
-    return value + unseen * (lowest - value), value + unseen * (highest - value)
+    low = value + unseen * (lowest - value)
+    high = value + unseen * (highest - value)
+    return low, high

@@ -44,7 +44,10 @@ Measured = Mapping[str, Mapping[int, MeasuredRows]]
 
 
 def measure_contrast(
-    contrast: Contrast, study: Study, histories: Histories, measured: Measured | None = None
+    contrast: Contrast,
+    study: Study,
+    histories: Histories,
+    measured: Measured | None = None,
 ) -> Effect | None:
     """Return a contrast's effect over starts, from the seeds whose work for it is complete.
 
@@ -87,7 +90,11 @@ def pair_rows(contrast: Contrast, rows: Sequence[MeasuredValue]) -> dict[str, fl
     return pairs
 
 
-def read_level(histories: Histories, level: str, metric: str) -> dict[int, MetricSeries]:
+def read_level(
+    histories: Histories,
+    level: str,
+    metric: str,
+) -> dict[int, MetricSeries]:
     """Return seed -> series of a metric for a level's runs, seeds ascending.
 
     Runs that did not record the metric are left out.
@@ -151,14 +158,19 @@ def _group_by_start(
 
 
 def _model_of(history: History) -> Mapping[str, Any]:
-    model = (history.manifest.get("config") or {}).get("model")
+    config = history.manifest.get("config") or {}
+    model = config.get("model")
     return model if isinstance(model, Mapping) else {}
 
 
 # ----- Runs.
 
 
-def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) -> Effect | None:
+def _measure_runs(
+    contrast: Contrast,
+    histories: Histories,
+    span: float | None,
+) -> Effect | None:
     """Return the effect of a contrast between training runs."""
     curves = _read_curves(contrast, histories)
     # Only seeds that have all levels: others would compare different problems.
@@ -177,7 +189,8 @@ def _measure_runs(contrast: Contrast, histories: Histories, span: float | None) 
         models[seed] = [_model_of(histories[level][seed]) for level in contrast.levels]
     groups, drawn = _group_by_start(models)
     first = min(values)
-    num_problems = curves[contrast.of[0], contrast.metric][first].num_problems
+    first_series = curves[contrast.of[0], contrast.metric][first]
+    num_problems = first_series.num_problems
     # One column is the mark of a metric that is no mean over problems.
     num_units = num_problems if num_problems > 1 else 0
     return estimate_starts(values, groups, drawn=drawn, num_units=num_units, span=span)
@@ -205,11 +218,9 @@ def _compare(contrast: Contrast, curves: _Curves) -> float:
     if contrast.at_equal:
         level = contrast.of[0]
         other = contrast.against[0]
-        value, value_of_other = measure_alike(
-            (curves[level, contrast.metric], curves[other, contrast.metric]),
-            (curves[level, contrast.at_equal], curves[other, contrast.at_equal]),
-            contrast.feature,
-        )
+        values = (curves[level, contrast.metric], curves[other, contrast.metric])
+        at_equal = (curves[level, contrast.at_equal], curves[other, contrast.at_equal])
+        value, value_of_other = measure_alike(values, at_equal, contrast.feature)
         return value - value_of_other
     value = _read_side(contrast, curves, contrast.of, contrast.feature)
     if contrast.against:
@@ -218,13 +229,19 @@ def _compare(contrast: Contrast, curves: _Curves) -> float:
     return value
 
 
-def _read_side(contrast: Contrast, curves: _Curves, levels: Sequence[str], feature: str) -> float:
+def _read_side(
+    contrast: Contrast,
+    curves: _Curves,
+    levels: Sequence[str],
+    feature: str,
+) -> float:
     """Return the levels' mean, or their slope over the dose."""
     values = []
     for level in levels:
         value = measure(curves[level, contrast.metric], feature)
         if contrast.per:
-            value = _divide(value, measure(curves[level, contrast.per], feature))
+            divisor = measure(curves[level, contrast.per], feature)
+            value = _divide(value, divisor)
         values.append(value)
     if not contrast.dose:
         return fmean(values)
@@ -238,7 +255,8 @@ def _find_slope(doses: Sequence[float], values: Sequence[float]) -> float:
     """Return the slope of values over doses by least squares; NaN if all doses are equal."""
     centre = fmean(doses)
     spread = sum((dose - centre) ** 2 for dose in doses)
-    product = sum((dose - centre) * value for dose, value in zip(doses, values, strict=True))
+    pairs = zip(doses, values, strict=True)
+    product = sum((dose - centre) * value for dose, value in pairs)
     return _divide(product, spread)
 
 
@@ -272,15 +290,25 @@ def _measure_rows(
     groups: list[list[int]] = [[seed] for seed in by_seed]
     drawn: Drawn = "seeds"
     if over == "starts":
-        groups, drawn = _group_by_start({seed: [measured[seed].model] for seed in by_seed})
+        models = {seed: [measured[seed].model] for seed in by_seed}
+        groups, drawn = _group_by_start(models)
     values = {seed: fmean(pairs.values()) for seed, pairs in by_seed.items()}
     # Seeds may share units, which are then counted once.
     units = set().union(*by_seed.values())
-    return estimate_starts(values, groups, drawn=drawn, num_units=len(units), span=span)
+    return estimate_starts(
+        values,
+        groups,
+        drawn=drawn,
+        num_units=len(units),
+        span=span,
+    )
 
 
 def _share_rows(
-    contrast: Contrast, rows: Sequence[MeasuredValue], seed: int, histories: Histories
+    contrast: Contrast,
+    rows: Sequence[MeasuredValue],
+    seed: int,
+    histories: Histories,
 ) -> dict[str, float]:
     """Return a seed's differences by unit; unknown ones are left out.
 

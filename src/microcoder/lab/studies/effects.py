@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Literal
 
-from microcoder.lab.studies.accuracy import ends_without_spread
+from microcoder.lab.studies.accuracy import Ends, ends_without_spread
 
 if TYPE_CHECKING:
     import numpy as np
@@ -94,7 +94,9 @@ class Effect:
         """
         if self.num_draws >= MIN_DRAWS:
             return ""
-        drawn = self.drawn.removesuffix("s") if self.num_draws == 1 else self.drawn
+        drawn: str = self.drawn
+        if self.num_draws == 1:
+            drawn = drawn.removesuffix("s")
         return f"{self.num_draws} {drawn}, at least {MIN_DRAWS} are needed"
 
     def p_above(self, bound: float) -> float:
@@ -147,7 +149,8 @@ def expected_half_width(sd: float, num_draws: int) -> float:
     # One draw says nothing of how far apart draws are.
     if num_draws < 2:
         return math.inf
-    return student_quantile(1 - ALPHA / 2, num_draws - 1) * sd / math.sqrt(num_draws)
+    quantile = student_quantile(1 - ALPHA / 2, num_draws - 1)
+    return quantile * sd / math.sqrt(num_draws)
 
 
 def group_seeds(models: Mapping[int, Sequence[str]]) -> list[list[int]]:
@@ -267,7 +270,7 @@ def _hardly_differ(values: Sequence[float], span: float) -> bool:
     return 0 < num_different <= _FEW
 
 
-def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, float]:
+def _ends_of_pairs(values: Sequence[float], *, span: float) -> Ends:
     """Return the ends of Bonett and Price's interval, which adds a pair in each direction."""
     padded = [value / span for value in values]
     padded += [1.0, -1.0]
@@ -282,7 +285,7 @@ def _ends_of_pairs(values: Sequence[float], *, span: float) -> tuple[float, floa
     return low, high
 
 
-def _ends(values: Sequence[float], *, span: float | None) -> tuple[float, float]:
+def _ends(values: Sequence[float], *, span: float | None) -> Ends:
     """Return the ends of Student's 95 % interval of the mean of independent values."""
     num = len(values)
     mean = fmean(values)
@@ -290,11 +293,13 @@ def _ends(values: Sequence[float], *, span: float | None) -> tuple[float, float]
         # Drawn once: what another draw would give is unknown.
         return -math.inf, math.inf
     # Over n - 1, since the mean is estimated from the same values.
-    variance = sum((value - mean) ** 2 for value in values) / (num - 1)
+    squares = sum((value - mean) ** 2 for value in values)
+    variance = squares / (num - 1)
     # Not `== 0`: sums of equal values differ by rounding, and would seem to be certain.
     if variance / num <= _ROUNDING**2 * (1 + mean**2):
         if span is None:
             return -math.inf, math.inf
         return ends_without_spread(mean, num, -span, span)
-    half = student_quantile(1 - ALPHA / 2, num - 1) * math.sqrt(variance / num)
+    quantile = student_quantile(1 - ALPHA / 2, num - 1)
+    half = quantile * math.sqrt(variance / num)
     return mean - half, mean + half

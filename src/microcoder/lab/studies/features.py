@@ -119,7 +119,8 @@ class MetricSeries:
         import numpy as np
 
         known_E_P = np.isfinite(self.values_E_P)
-        sums_E = np.where(known_E_P, self.values_E_P, 0.0).sum(axis=1)
+        known_values_E_P = np.where(known_E_P, self.values_E_P, 0.0)
+        sums_E = known_values_E_P.sum(axis=1)
         # NaN where no problem is scored.
         with np.errstate(invalid="ignore", divide="ignore"):
             return sums_E / known_E_P.sum(axis=1)
@@ -224,7 +225,11 @@ def measure_alike(
     return first, second
 
 
-def _slide(series: MetricSeries, control: MetricSeries, feature: str) -> tuple[Array, Array]:
+def _slide(
+    series: MetricSeries,
+    control: MetricSeries,
+    feature: str,
+) -> tuple[Array, Array]:
     """Return means of a metric and its control over S spans that slide over the run.
 
     The feature's own span is the last.
@@ -264,7 +269,8 @@ def _read_at(values_S: Array, controls_S: Array, target: float) -> float:
         if controls_S[index] <= target:
             rise = controls_S[index + 1] - controls_S[index]
             share = (target - controls_S[index]) / rise
-            return float(values_S[index] + share * (values_S[index + 1] - values_S[index]))
+            change = values_S[index + 1] - values_S[index]
+            return float(values_S[index] + share * change)
     return math.nan
 
 
@@ -304,7 +310,8 @@ def _summarise(name: str, time_E: Array, values_E: Array) -> float:
     if at[1] == "at":
         return float(np.interp(time, time_E, values_E))
     # A step at just that time belongs to it, whatever rounding made of its share.
-    return _mean(values_E[(time_E > 0.0) & (time_E <= time + _ROUNDING)])
+    until_E = (time_E > 0.0) & (time_E <= time + _ROUNDING)
+    return _mean(values_E[until_E])
 
 
 def _mean(values: Array) -> float:

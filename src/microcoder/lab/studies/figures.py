@@ -81,7 +81,8 @@ def render(figure: Figure, name: str, title: str, description: str) -> Chart:
     with mpl.rc_context({**STYLE, "svg.hashsalt": f"microcoder.{name}"}):
         figure.savefig(buffer, format="svg", metadata=nothing)
     svg = buffer.getvalue()
-    head, _, rest = svg[svg.index("<svg") :].partition(">")
+    begin = svg.index("<svg")
+    head, _, rest = svg[begin:].partition(">")
     label = 'role="img" aria-labelledby="title description"'
     text = f'<title id="title">{escape(title)}</title>'
     text += f'<desc id="description">{escape(description)}</desc>'
@@ -133,7 +134,12 @@ def draw_curves(
     # A label's line and its margins are as wide as four characters.
     widest = max(len(level) + 4 for level in levels)
     columns = max(1, min(5, _LEGEND_CHARACTERS // widest))
-    figure.legend(loc="outside upper left", ncols=columns, fontsize=8.5, frameon=False)
+    figure.legend(
+        loc="outside upper left",
+        ncols=columns,
+        fontsize=8.5,
+        frameon=False,
+    )
     description = (
         f"Mean over runs, first and last value: {'; '.join(ends)}. "
         "Bands: from the lowest run to the highest."
@@ -142,7 +148,11 @@ def draw_curves(
 
 
 def _draw_level(
-    axes: Axes, level: str, runs: Sequence[MetricSeries], colour: str, num_steps: int
+    axes: Axes,
+    level: str,
+    runs: Sequence[MetricSeries],
+    colour: str,
+    num_steps: int,
 ) -> tuple[float, float]:
     """Draw one level's curve and band; return the first and the last value of the mean."""
     import numpy as np
@@ -153,10 +163,25 @@ def _draw_level(
     steps = time_E * num_steps
     mean = np.mean(rows, axis=0)
     marker = "o" if len(steps) <= _MOST_MARKED else ""
-    axes.plot(steps, mean, color=colour, linewidth=1.8, label=level, marker=marker, markersize=3.5)
+    axes.plot(
+        steps,
+        mean,
+        color=colour,
+        linewidth=1.8,
+        label=level,
+        marker=marker,
+        markersize=3.5,
+    )
     if len(rows) > 1:
         # A range, and no interval: runs that share a start are no independent draws.
         lowest = np.min(rows, axis=0)
         highest = np.max(rows, axis=0)
-        axes.fill_between(steps, lowest, highest, color=colour, alpha=0.13, linewidth=0)
+        axes.fill_between(
+            steps,
+            lowest,
+            highest,
+            color=colour,
+            alpha=0.13,
+            linewidth=0,
+        )
     return mean[0], mean[-1]

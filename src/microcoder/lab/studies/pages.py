@@ -93,19 +93,29 @@ def _draw_figure(judged: JudgedStudy, output: Path) -> list[str]:
         return []
     by_level = {}
     for level in choice.levels:
-        by_level[level] = list(read_level(judged.histories, level, choice.metric).values())
+        by_seed = read_level(judged.histories, level, choice.metric)
+        by_level[level] = list(by_seed.values())
     if not any(by_level.values()):
         return []
     num_steps = next(work.config.num_steps for work in judged.works if work.measurement is None)
     name = f"{study.name}-figure"
     chart = draw_curves(
-        name, choice.metric, by_level, reference=study.reference, num_steps=num_steps
+        name,
+        choice.metric,
+        by_level,
+        reference=study.reference,
+        num_steps=num_steps,
     )
     write_text(output / f"{name}.svg", chart.svg)
     return [f"![{chart.title}. {chart.description}]({name}.svg)", ""]
 
 
-def _write_page(judged: JudgedStudy, figure: Sequence[str], folder: Path, records: Path) -> None:
+def _write_page(
+    judged: JudgedStudy,
+    figure: Sequence[str],
+    folder: Path,
+    records: Path,
+) -> None:
     """Write a study's page, which names the records that it was made from."""
     study = judged.study
     lines = [
@@ -124,7 +134,16 @@ def _write_page(judged: JudgedStudy, figure: Sequence[str], folder: Path, record
         sentences += _remarks(result, study)
         lines.append(" ".join(sentences))
     lines += ["", "## What was compared", ""]
-    lines += _head("", "what is compared", *_NUMBERS, "by seed", "n", "alone", "p sign", "p size")
+    lines += _head(
+        "",
+        "what is compared",
+        *_NUMBERS,
+        "by seed",
+        "n",
+        "alone",
+        "p sign",
+        "p size",
+    )
     for result in judged.claims:
         lines += _contrast_rows(result, study)
     lines.append("")
@@ -369,7 +388,10 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
 
 
 def _contrast_row(
-    name: str, result: ContrastResult, adjusted: ContrastResult | None, study: Study
+    name: str,
+    result: ContrastResult,
+    adjusted: ContrastResult | None,
+    study: Study,
 ) -> str:
     """Return the row of a contrast; only a claim's primary one has corrected p-values."""
     contrast = result.contrast
@@ -385,7 +407,11 @@ def _format_p(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
 
-def _counts(contrast: Contrast, effect: Effect | None, study: Study) -> tuple[str, str]:
+def _counts(
+    contrast: Contrast,
+    effect: Effect | None,
+    study: Study,
+) -> tuple[str, str]:
     """Return an effect's values by seed, and its numbers of starts, seeds and problems."""
     if effect is None:
         return "-", "0"
@@ -444,7 +470,8 @@ def _describe_accuracies(values: Sequence[float]) -> str:
 
 def _head(*columns: str) -> list[str]:
     """Return the first two lines of a table."""
-    return [_row(*columns), _row(*["---"] * len(columns))]
+    rule = ["---"] * len(columns)
+    return [_row(*columns), _row(*rule)]
 
 
 def _row(*cells: object) -> str:

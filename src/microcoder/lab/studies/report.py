@@ -63,7 +63,9 @@ def compare(history: History, *, k: int = 1, tier: str = "") -> BeforeAfter:
 
 
 def _solved_of_tier(
-    history: History, evaluation: EvaluationMetrics | None, tier: str
+    history: History,
+    evaluation: EvaluationMetrics | None,
+    tier: str,
 ) -> Mapping[str, Sequence[bool | None]]:
     if evaluation is None:
         return history.of_tier({}, tier)
@@ -175,8 +177,10 @@ def _story(history: History) -> list[Link]:
     on_rollouts.append((truncation, "truncated rollouts", {"truncated": "yes"}))
     links = []
     for text, name, state in on_rollouts:
-        links.append((text, name, {"view": "rollouts", "split": "train", **state}))
-    links.append((_describe_removed_advantage(history.steps), "all curves", {"view": "curves"}))
+        view_state = {"view": "rollouts", "split": "train", **state}
+        links.append((text, name, view_state))
+    removed = _describe_removed_advantage(history.steps)
+    links.append((removed, "all curves", {"view": "curves"}))
     return links
 
 
@@ -191,8 +195,10 @@ def _describe_reward(history: History) -> Link | None:
     width = max(1, len(steps) // 10)
     means = []
     for end in range(width, len(steps) + 1):
-        means.append(fmean(reward for _, reward in steps[end - width : end]))
-    rises = [after - before for before, after in zip(means, means[width:], strict=False)]
+        window = steps[end - width : end]
+        means.append(fmean(reward for _, reward in window))
+    pairs = zip(means, means[width:], strict=False)
+    rises = [after - before for before, after in pairs]
     if not rises:
         return None
     # A rise is between the means of two neighbouring tenths.
@@ -240,7 +246,8 @@ def _describe_removed_advantage(steps: Sequence[StepMetrics]) -> str:
         for name, share in step.doses.items():
             mechanism = name.partition("_")[0]
             # Over all steps: where a mechanism is not recorded, it removed nothing.
-            removed[mechanism] = removed.get(mechanism, 0.0) + share / len(steps)
+            so_far = removed.get(mechanism, 0.0)
+            removed[mechanism] = so_far + share / len(steps)
     shares = ", ".join(f"{mechanism} {share:.1%}" for mechanism, share in removed.items())
     text = f"Share of |advantage| removed: {shares or 'none'}"
     clipped = []
@@ -349,7 +356,8 @@ def _labels(arms: Sequence[History]) -> list[str]:
     names = []
     for arm in arms:
         config = arm.manifest.get("config") or {}
-        names.append(algorithm_name(config.get("algorithm") or {}) or arm.name)
+        name = algorithm_name(config.get("algorithm") or {})
+        names.append(name or arm.name)
     labels = []
     for position, (name, arm) in enumerate(zip(names, arms, strict=True), 1):
         label = name
@@ -460,7 +468,8 @@ def _notices(history: History) -> Iterator[str]:
             f"{after} after. The sandbox failed on them, not the program, so they are in no mean "
             "on this page."
         )
-    if (history.manifest.get("git") or {}).get("is_dirty"):
+    git = history.manifest.get("git") or {}
+    if git.get("is_dirty"):
         yield (
             "The working tree had uncommitted changes, so the commit alone does not give this run."
         )
@@ -508,7 +517,8 @@ def algorithm_name(config: Mapping[str, Any]) -> str:
     mask = masking.get("name", masking["kind"])
     # As published.
     name = kind.upper().replace("DR_GRPO", "Dr. GRPO")
-    if (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False):
+    is_published = (kind, mask, advantage, has_kl) == ("dapo", "conditional", "grpo", False)
+    if is_published:
         name = "MicroCoder-GRPO"
         mask = "none"
     parts = [name]

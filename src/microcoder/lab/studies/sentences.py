@@ -6,7 +6,12 @@ from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, ContrastRes
 from microcoder.lab.studies.design import Claim, Study, Unit
 from microcoder.lab.studies.effects import MIN_DRAWS, expected_half_width
 
-_SUFFIX: dict[Unit, str] = {"share": " points", "tokens": " tokens", "nats": " nats", "1": ""}
+_SUFFIX: dict[Unit, str] = {
+    "share": " points",
+    "tokens": " tokens",
+    "nats": " nats",
+    "1": "",
+}
 """Unit -> what follows a number in it."""
 
 _MOST_DIGITS = 6
@@ -22,7 +27,8 @@ def format_value(value: float, unit: Unit) -> str:
         digits = 1
     else:
         # Three digits that count.
-        digits = max(0, 2 - math.floor(math.log10(abs(scaled) or 1)))
+        magnitude = math.floor(math.log10(abs(scaled) or 1))
+        digits = max(0, 2 - magnitude)
     text = f"{scaled:+.{min(digits, _MOST_DIGITS)}f}"
     # A negative zero would claim a direction.
     if float(text) == 0:
@@ -80,7 +86,13 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     return text
 
 
-def describe_expectation(claim: Claim, study: Study, *, scale: str, draws: str) -> str:
+def describe_expectation(
+    claim: Claim,
+    study: Study,
+    *,
+    scale: str,
+    draws: str,
+) -> str:
     """Return a sentence: how wide an interval to expect, or why the claim is not decided.
 
     It is empty for a claim without a spread.

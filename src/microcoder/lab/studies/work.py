@@ -134,7 +134,10 @@ def run_measurement(work: Work, measurement: Measurement) -> dict[str, Any]:
         DataError: a row is invalid, or there is no row.
     """
     function = load_extension(
-        "measurement", measurement.function, builtins={}, options=measurement.settings
+        "measurement",
+        measurement.function,
+        builtins={},
+        options=measurement.settings,
     )
     started = time.process_time()
     work.folder.mkdir(parents=True, exist_ok=True)
@@ -217,7 +220,9 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
         first: the same with the seed that it replicates.
         seeds_from: how far the replication's seeds are from the others.
     """
-    if not (isinstance(config.model, MicroModel) and isinstance(first.model, MicroModel)):
+    if not isinstance(config.model, MicroModel):
+        return config
+    if not isinstance(first.model, MicroModel):
         return config
     start = config.model.warm_start
     # The recipe names the run's seed there, so it has moved already.
@@ -229,7 +234,9 @@ def _move_start(config: TrainConfig, first: TrainConfig, seeds_from: int) -> Tra
 
 
 def _resolver(
-    study: Study, scale: str, seeds_from: int
+    study: Study,
+    scale: str,
+    seeds_from: int,
 ) -> Callable[[Mapping[str, Any], int], TrainConfig]:
     """Return a function that makes a config from a seed and the keys of a level or a measurement.
 
@@ -247,14 +254,18 @@ def _resolver(
         text = json.dumps([study.set, chosen.set, keys])
         config = read(fill_seed(text, seed))
         if seeds_from and isinstance(config.model, MicroModel):
-            config = _move_start(config, read(fill_seed(text, seed - seeds_from)), seeds_from)
+            first = read(fill_seed(text, seed - seeds_from))
+            config = _move_start(config, first, seeds_from)
         return config.model_copy(update={"seed": seed})
 
     return resolve
 
 
 def _identify(
-    study: Study, measurement: Measurement, config: TrainConfig, runs: Mapping[str, Path]
+    study: Study,
+    measurement: Measurement,
+    config: TrainConfig,
+    runs: Mapping[str, Path],
 ) -> tuple[str, str]:
     """Return a measurement's function by its absolute path, and a digest of what decides its rows.
 
@@ -276,12 +287,17 @@ def _identify(
         "runs": {level: runs[level].name for level in sorted(runs)},
     }
     text = json.dumps(parts, sort_keys=True)
-    digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-    return f"{path}:{function}", digest
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    return f"{path}:{function}", digest[:16]
 
 
 def plan_work(
-    study: Study, *, scale: str, root: Path, code: str | None = None, seeds_from: int = 0
+    study: Study,
+    *,
+    scale: str,
+    root: Path,
+    code: str | None = None,
+    seeds_from: int = 0,
 ) -> list[Work]:
     """Return a study's work, seed by seed, and of a seed its measurements after its runs.
 
@@ -388,9 +404,11 @@ def pack_records(works: Sequence[Work], path: Path) -> None:
     """
     done = [work for work in works if work.is_finished]
     code = done[0].folder.parent.name
-    labels = _group_labels({work.label: work.folder.name for work in done})
+    names = {work.label: work.folder.name for work in done}
+    labels = _group_labels(names)
     with new_file(path) as partial, tarfile.open(partial, "w:xz") as archive:
-        _add(archive, f"{code}/{CATALOGUE}", json.dumps(labels, indent=2).encode())
+        catalogue = json.dumps(labels, indent=2)
+        _add(archive, f"{code}/{CATALOGUE}", catalogue.encode())
         for work in distinct_work(done):
             for name, content in _read_records(work):
                 _add(archive, f"{code}/{work.folder.name}/{name}", content)
@@ -436,7 +454,8 @@ def _read_records(work: Work) -> Iterator[tuple[str, bytes]]:
 
         path = run.evaluation_file(step)
         light = io.BytesIO()
-        pq.write_table(pq.read_table(path, columns=["problem_id", "tier"]), light)
+        tiers = pq.read_table(path, columns=["problem_id", "tier"])
+        pq.write_table(tiers, light)
         yield path.relative_to(work.folder).as_posix(), light.getvalue()
 
 

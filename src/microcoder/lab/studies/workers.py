@@ -72,7 +72,12 @@ def do_work(
     failed: dict[Path, tuple[str, str]] = {}
     # Spawned: a fork of a process with threads may hang.
     context = multiprocessing.get_context("spawn")
-    pool = ProcessPoolExecutor(jobs, mp_context=context, initializer=_begin, initargs=(logs, jobs))
+    pool = ProcessPoolExecutor(
+        jobs,
+        mp_context=context,
+        initializer=_begin,
+        initargs=(logs, jobs),
+    )
     try:
         running: dict[Future[str], Work] = {}
         while True:
@@ -119,7 +124,8 @@ def _begin(logs: Path, jobs: int) -> None:
     # A Ctrl-C reaches it once, from the parent, and only at work.
     os.setsid()
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    log = os.open(logs / f"worker-{os.getpid()}.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    log_file = logs / f"worker-{os.getpid()}.log"
+    log = os.open(log_file, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     # The descriptors themselves, since libraries in C write there, too.
     for descriptor in (sys.stdout.fileno(), sys.stderr.fileno()):
         os.dup2(log, descriptor)
@@ -135,7 +141,10 @@ def _do(work: Work, command: list[str]) -> str:
         from microcoder.train.run.training import run_training
 
         summary = run_training(
-            work.config, run_directory=work.folder, observer=Observer(), command=command
+            work.config,
+            run_directory=work.folder,
+            observer=Observer(),
+            command=command,
         )
         # A finished run is never resumed, and its weights are in model/: a catalogue would keep
         # gigabytes of moments.

@@ -42,7 +42,12 @@ class YardstickPlan:
     machine: str = f"{platform.system()} {platform.machine()}, {os.cpu_count()} processors"
 
 
-def make_plan(*, seed: int, most: int | None, suites: Sequence[str] = ()) -> YardstickPlan:
+def make_plan(
+    *,
+    seed: int,
+    most: int | None,
+    suites: Sequence[str] = (),
+) -> YardstickPlan:
     """Return a plan: cases of each stored suite, and all that are generated from the seed.
 
     Args:

@@ -102,7 +102,8 @@ def choose_cases(cases: Sequence[Case], most: int | None, *, seed: int) -> list[
     right = [case for case in cases if case.expect]
     wrong = [case for case in cases if not case.expect]
     num_right = round(most * len(right) / len(cases))
-    drawn = source.sample(right, num_right) + source.sample(wrong, most - num_right)
+    drawn = source.sample(right, num_right)
+    drawn += source.sample(wrong, most - num_right)
     chosen = {case.id for case in drawn}
     return [case for case in cases if case.id in chosen]
 
@@ -124,7 +125,11 @@ def _build_round(source: random.Random) -> Iterator[Case]:
     templates = json.loads((_DATA / "fresh.json").read_text("utf-8"))
     for template in templates["forged"]:
         yield _fill_template(
-            source, template, "forgery", expect=False, why="It does not solve the problem."
+            source,
+            template,
+            "forgery",
+            expect=False,
+            why="It does not solve the problem.",
         )
     for template in templates["unusual"]:
         yield _fill_template(
@@ -139,7 +144,12 @@ def _build_round(source: random.Random) -> Iterator[Case]:
 
 
 def _fill_template(
-    source: random.Random, template: dict[str, str], suite: Suite, *, expect: bool, why: str
+    source: random.Random,
+    template: dict[str, str],
+    suite: Suite,
+    *,
+    expect: bool,
+    why: str,
 ) -> Case:
     """Return a template's program with new numbers and names, for a problem with new numbers."""
     # The order of the draws is part of what a seed means.
@@ -204,7 +214,14 @@ def _make_pair(source: random.Random) -> Case:
 
 
 def _make_fresh(
-    suite: Suite, *, title: str, code: str, tests: Tests, flaw: str, expect: bool, why: str
+    suite: Suite,
+    *,
+    title: str,
+    code: str,
+    tests: Tests,
+    flaw: str,
+    expect: bool,
+    why: str,
 ) -> Case:
     return Case(
         id=make_id(suite, "fresh", code, tests),

@@ -156,7 +156,11 @@ class Lane:
     """One judge's process; a new one is started whenever the last was killed or ended."""
 
     def __init__(
-        self, judged: TestedJudge, *, contain: bool = True, patience_seconds: float = _KILL_SECONDS
+        self,
+        judged: TestedJudge,
+        *,
+        contain: bool = True,
+        patience_seconds: float = _KILL_SECONDS,
     ) -> None:
         """Start the process of a judge.
 
@@ -182,7 +186,8 @@ class Lane:
         if self._process is None:
             self._start()
         patience = self._patience + _KILL_FACTOR * case.time_limit_seconds * len(case.tests)
-        request = json.dumps({name: getattr(case, name) for name in _ASKED})
+        asked = {name: getattr(case, name) for name in _ASKED}
+        request = json.dumps(asked)
         started = time.monotonic()
         message = None
         # The pipe is broken where the process has ended.
@@ -222,7 +227,8 @@ class Lane:
         self._spawn(log)
         message = self._read_message(_START_SECONDS)
         if message is None:
-            lines = log.read_text(errors="replace").strip().splitlines() or ["it said nothing"]
+            said = log.read_text(errors="replace").strip()
+            lines = said.splitlines() or ["it said nothing"]
             self.close()
             raise EvaluatorFault(f"the judge {self.judged.label} does not start: {lines[-1]}")
         if self._contain and message["containment"]:
@@ -312,7 +318,12 @@ class Lane:
 def _folders_of(judged: TestedJudge) -> list[str]:
     """Return the folders that a judge is loaded from, which its isolated process must see."""
     folders = []
-    for name in (judged.name.rpartition(":")[0], judged.path, judged.path.rpartition(":")[0]):
+    names = (
+        judged.name.rpartition(":")[0],
+        judged.path,
+        judged.path.rpartition(":")[0],
+    )
+    for name in names:
         if name and Path(name).exists():
             path = Path(name).absolute()
             folders.append(str(path if path.is_dir() else path.parent))

@@ -56,7 +56,8 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
         _check_judge(text, name, where)
         module = vars(judges)
         function = name.replace("-", "_")
-    first_paragraph = (module[function].__doc__ or function).split("\n\n")[0]
+    documentation = module[function].__doc__ or function
+    first_paragraph = documentation.split("\n\n")[0]
     about = " ".join(first_paragraph.split())
     return TestedJudge(
         label=function.replace("_", "-"),

@@ -93,8 +93,10 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         if audit.problem:
             left_out.append(f"- {judged.label}: left out. {audit.problem}\n")
             continue
-        rates.append([judged.label, *map(_cell, _rates(audit).values())])
-        versions.append([judged.label, audit.about, judged.about, str(audit.num_not_asked)])
+        cells = map(_cell, _rates(audit).values())
+        rates.append([judged.label, *cells])
+        num_not_asked = str(audit.num_not_asked)
+        versions.append([judged.label, audit.about, judged.about, num_not_asked])
         misses = _list_misses(audit) or "None in these cases.\n"
         if judged.name == _OURS:
             our_misses.append(f"## Our own misses\n\n{misses}")
@@ -135,7 +137,8 @@ def _list_misses(audit: Audit) -> str:
 
 def _plain(text: str) -> str:
     """Return a text that Markdown shows as it is."""
-    return text.replace("|", "\\|").replace("<", "&lt;").replace("`", "'").replace("*", "\\*")
+    text = text.replace("|", "\\|").replace("<", "&lt;")
+    return text.replace("`", "'").replace("*", "\\*")
 
 
 def _cell(rate: Rate) -> str:

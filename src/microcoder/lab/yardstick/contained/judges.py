@@ -55,7 +55,11 @@ NEEDS = {
 A judge gets only the cases that it supports.
 """
 
-ABILITIES = {"microcoder": list(NEEDS), "http_v1": list(NEEDS), "subprocess": ["packages"]}
+ABILITIES = {
+    "microcoder": list(NEEDS),
+    "http_v1": list(NEEDS),
+    "subprocess": ["packages"],
+}
 """Name of a judge's function -> its abilities.
 
 Those not listed have `function` and `packages`.
@@ -107,7 +111,8 @@ def _ask_ours(judge: Judge | JudgeClient) -> Ask:
             "time_limit_seconds": case["time_limit_seconds"],
         }
         problem = Problem.model_validate({**fields, **case["problem"]})
-        (verdict,) = judge.judge([Program(case["code"], problem.language)], [problem])
+        program = Program(case["code"], problem.language)
+        (verdict,) = judge.judge([program], [problem])
         return verdict.is_accepted if verdict.is_scorable else None
 
     return ask
@@ -129,7 +134,9 @@ def subprocess(path: str) -> tuple[Ask, str]:
             )
         except (processes.TimeoutExpired, ValueError, UnicodeError):
             return False
-        return done.returncode == 0 and done.stdout.strip() == expected.strip()
+        if done.returncode != 0:
+            return False
+        return done.stdout.strip() == expected.strip()
 
     def ask(case: dict[str, Any]) -> bool:
         return all(is_right(case, text, expected) for text, expected in case["tests"])

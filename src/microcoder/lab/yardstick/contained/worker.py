@@ -76,7 +76,8 @@ def main() -> None:
     ask, about = judges.make_judge(settings)
     _send(answers, {"token": settings["token"], "containment": problem, "about": about})
     for line in requests:
-        _send(answers, {"token": settings["token"], **_answer(ask, json.loads(line))})
+        answer = _answer(ask, json.loads(line))
+        _send(answers, {"token": settings["token"], **answer})
 
 
 def _import_judges() -> ModuleType:
@@ -121,7 +122,8 @@ def _answer(ask: Callable[[dict[str, Any]], Any], case: dict[str, Any]) -> dict[
 
 def _send(channel: int, message: dict[str, Any]) -> None:
     # A program may have written half a line there.
-    os.write(channel, b"\n" + json.dumps(message).encode() + b"\n")
+    line = json.dumps(message).encode()
+    os.write(channel, b"\n" + line + b"\n")
 
 
 def _orphans() -> set[tuple[int, str]]:
@@ -135,7 +137,8 @@ def _orphans() -> set[tuple[int, str]]:
             state, parent, *_ = rest.split()
             # The first two are the init of the namespace and the worker.
             if parent == "1" and int(pid) > 2 and state != "Z":
-                orphans.add((int(pid), head.partition("(")[2]))
+                name = head.partition("(")[2]
+                orphans.add((int(pid), name))
     return orphans
 
 
@@ -143,7 +146,8 @@ def _files() -> set[str]:
     """Return the paths of everything in the shared folders."""
     paths = set()
     for folder in filter(os.path.isdir, _SCRATCH):
-        paths.update(os.path.join(folder, name) for name in os.listdir(folder))
+        names = os.listdir(folder)
+        paths.update(os.path.join(folder, name) for name in names)
     return paths
 
 
