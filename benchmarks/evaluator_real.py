@@ -29,7 +29,7 @@ def build_real(data: Path, *, num_answers: int, seed: int, limit_seconds: float)
     dice = random.Random(seed)
     tasks = []
     for answers in (
-        _read_models(data, limit_seconds),
+        read_models(data, limit_seconds),
         _read_contestants(data, limit_seconds, dice),
     ):
         told = []
@@ -41,7 +41,7 @@ def build_real(data: Path, *, num_answers: int, seed: int, limit_seconds: float)
     return Workload("real", tuple(tasks), limit_seconds)
 
 
-def _read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
+def read_models(data: Path, limit_seconds: float) -> Iterator[Task]:
     with tempfile.TemporaryDirectory() as folder:
         with tarfile.open(data / "lcb_eval.tar.xz") as archive:
             archive.extractall(folder, filter="data")

@@ -26,10 +26,9 @@ from microcoder.judge.run.executor import Excuse, Source, Task
 from microcoder.judge.run.judging import Session
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.supervisor import Sandbox, SandboxDied
-from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Calibration, Limits, limits_for
+from microcoder.judge.run.timing import MAX_SLOWDOWN, PROGRAM, Calibration, limits_for
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.judge.run.watchdog import Owner, Watchdog
-from microcoder.judge.sandbox.protocol import SLICE, pack_seconds
 from tests.judge.conftest import NEEDS, make_problem, run, workers_of
 from tests.judge.processes import descendants_of, wait_until
 
@@ -194,14 +193,15 @@ def test_without_the_kernels_word_a_test_gets_three_times_its_wall_limit_and_tha
 def test_neighbours_count_as_the_fixed_program_shows() -> None:
     calibration = Calibration()
     calibration.learn(PROGRAM, 1.0)
-    assert calibration.measure(PROGRAM, lambda: 1.05) == 1.0 == calibration.slowdown
-    assert (
-        calibration.measure(PROGRAM, iter([1.3, 3.0, 1.2]).__next__) == 1.2 == calibration.slowdown
-    )
+    # One run without much delay is enough.
+    assert calibration.measure(PROGRAM, iter([1.05]).__next__) == 1.05
+    assert timing.choose_factor(calibration.slowdown) == timing.DEAD_BAND
+    assert calibration.measure(PROGRAM, iter([1.3, 3.0, 1.2]).__next__) == 1.2
     assert calibration.measure(PROGRAM, lambda: 9.0) == MAX_SLOWDOWN
-    for _ in range(4):
-        calibration.measure(PROGRAM, lambda: 1.0)
-    assert calibration.slowdown == 1.0
+    assert calibration.measure(PROGRAM, lambda: 0.5) == 1.0
+    assert calibration.best == {PROGRAM: 0.5}
+    assert calibration.slowdown == MAX_SLOWDOWN
+    assert timing.choose_factor(calibration.slowdown) > MAX_SLOWDOWN
 
 
 def slowed_session() -> Session:
@@ -305,24 +305,3 @@ def test_programs_and_their_scheduler_group_are_as_nice_as_asked() -> None:
         except FileNotFoundError:
             pass  # This kernel groups no sessions.
         assert not future.result().is_accepted
-
-
-@pytest.mark.parametrize(("held_mib", "answers"), [(0, (0.0, 1.1)), (200, (0.0, 0.0))])
-def test_a_program_in_much_memory_has_more_room_beyond_its_limit(
-    held_mib: int, answers: tuple[float, ...]
-) -> None:
-    code = f"held = bytearray(b'x') * ({held_mib} << 20)\nprint('ready', flush=True)\ninput()"
-    limits = Limits(1.3, 3.0, memory_bytes=1 << 30, output_bytes=1, small_cpu_seconds=1.1)
-    watchdog = Watchdog(limits, Owner())
-    with subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as child:
-        assert child.stdout is not None
-        assert child.stdout.readline() == b"ready\n"
-        found = tuple(
-            watchdog.reply(pack_seconds(SLICE, at), os.pidfd_open(child.pid)) for at in (0.2, 1.0)
-        )
-        child.kill()
-    assert found == answers

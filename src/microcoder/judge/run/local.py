@@ -219,20 +219,18 @@ class LocalProgram:
         self, run_in: RunIn, limits: Limits, told: _Told, *, is_final: bool
     ) -> Run:
         """Run a test, and again if the first run says too little; return the run that stands."""
-        run, slowdown = self._run_with_raised_limits(run_in, limits, told, is_final=is_final)
+        run = self._run_with_room(run_in, limits, told, is_final=is_final)
         if timing.is_close(run.result, limits):
-            return self._time_again(run_in, limits, slowdown, run, told)
+            return self._time_again(run_in, limits, run, told)
         if is_final or not _is_killed_from_outside(run, limits, self._memory_mib):
             return run
         # It may have done so itself, or the machine did, as when memory ran out.
         self._sandboxes.record.retries += 1
         told.excuses.append(Excuse(Repeat.KILLED, may_help=True))
         with self._sandboxes.slot.shared():
-            return self._run_raised(run_in, limits, slowdown, told, is_final=is_final)
+            return self._run_raised(run_in, limits, timing.DEAD_BAND, told, is_final=is_final)
 
-    def _time_again(
-        self, run_in: RunIn, limits: Limits, slowdown: float, run: Run, told: _Told
-    ) -> Run:
+    def _time_again(self, run_in: RunIn, limits: Limits, run: Run, told: _Told) -> Run:
         """Run a test alone that ended a little beyond its limit; return the faster run."""
         self._sandboxes.record.reruns += 1
         told.notes.append(
@@ -241,8 +239,9 @@ class LocalProgram:
         )
         # Alone, other programs of this judge cost it nothing; what others cost is divided out.
         with self._sandboxes.slot.alone():
-            again = self._run_raised(run_in, limits, slowdown, told, is_final=True)
-            cpu_us = int(again.result.cpu_us / self._sandboxes.measure_slowdown(again))
+            again = self._run_raised(run_in, limits, timing.MAX_SLOWDOWN, told, is_final=True)
+            slowdown = self._sandboxes.measure_slowdown(again)
+            cpu_us = int(again.result.cpu_us / slowdown)
             again = replace(again, result=again.result._replace(cpu_us=cpu_us))
         told.excuses.append(Excuse(Repeat.NEAR_LIMIT, may_help=False))
         # Another output would be another attempt.
@@ -250,41 +249,47 @@ class LocalProgram:
             return run
         return again if again.cpu_seconds < run.cpu_seconds else run
 
-    def _run_with_raised_limits(
-        self, run_in: RunIn, limits: Limits, told: _Told, *, is_final: bool
-    ) -> tuple[Run, float]:
-        """Run a test with limits raised by the recent slowdown; return the run and that factor.
+    def _run_with_room(
+        self,
+        run_in: RunIn,
+        limits: Limits,
+        told: _Told,
+        *,
+        is_final: bool,
+    ) -> Run:
+        """Run a test with a little more CPU time than its limit.
 
-        If it runs out of CPU time, and the slowdown turns out to be larger now, it is run once
-        more. A final run is not, so its limits are raised by the largest factor from the start.
+        If it takes all of that, and neighbours may be why, it is run once more with as much as they
+        may cost. A final run is not, so it has that from the start.
         """
         with self._sandboxes.slot.shared():
-            slowdown = self._sandboxes.calibration.slowdown
+            factor = timing.choose_factor(self._sandboxes.calibration.slowdown)
             if is_final:
-                slowdown = timing.MAX_SLOWDOWN
-            run = self._run_raised(run_in, limits, slowdown, told, is_final=is_final)
+                factor = timing.MAX_SLOWDOWN
+            run = self._run_raised(run_in, limits, factor, told, is_final=is_final)
             if run.result.expired != Expiry.CPU or self._has_rerun or is_final:
-                return run, slowdown
+                return run
             measured = self._sandboxes.measure_slowdown(run)
             if not timing.explains_expiry(measured, limits, run.cpu_seconds):
-                return run, slowdown
+                return run
             self._has_rerun = True
             self._sandboxes.record.reruns += 1
             told.notes.append(
                 f"stopped after {run.cpu_seconds:.2f} s, "
                 f"and neighbours slow it {measured:.2f} times"
             )
-            again = self._run_raised(run_in, limits, measured, told, is_final=is_final)
+            factor = timing.MAX_SLOWDOWN
+            again = self._run_raised(run_in, limits, factor, told, is_final=is_final)
             # A quicker one may have gained by the other attempt.
             is_quicker = again.cpu_seconds < run.cpu_seconds
             told.excuses.append(Excuse(Repeat.NEIGHBOURS, may_help=is_quicker))
-            return again, measured
+            return again
 
     def _run_raised(
-        self, run_in: RunIn, limits: Limits, slowdown: float, told: _Told, *, is_final: bool
+        self, run_in: RunIn, limits: Limits, factor: float, told: _Told, *, is_final: bool
     ) -> Run:
         """Run a test within limits raised by a factor; once more if the sandbox dies."""
-        raised = timing.raise_limits(limits, slowdown)
+        raised = timing.raise_limits(limits, factor)
         try:
             return self._sandboxes.use_once(self._kind, lambda sandbox: run_in(sandbox, raised))
         except DiskFull as full:

@@ -247,7 +247,7 @@ def pack_seconds(kind: bytes, seconds: float) -> bytes:
     """Return a message with a number of seconds.
 
     STILL carries a test's wall time so far, SLICE its CPU time. GO_ON carries, as the answer to
-    STILL, how much longer it may take; to SLICE, its new CPU limit, 0 to keep the old one.
+    STILL, how much longer it may take; to SLICE, nothing: 0.
     """
     return kind + _SECONDS.pack(seconds)
 

@@ -108,7 +108,6 @@ class _Watch:
         self._has_partner_ended = False
         self._lost = 0.0
         """Seconds that are not the test's: the watch overslept, or the test was stopped."""
-        self._cpu_limit = request.cpu_seconds
         self._wall_left = request.wall_seconds
         self._slice_end = protocol.SLICE_SECONDS
         self.stood_seconds = 0.0
@@ -127,7 +126,7 @@ class _Watch:
             channel = quota.begin(self._pid)
             poll.register(channel, select.POLLIN)
         cpu_seconds = 0.0
-        cpu_left = self._cpu_limit
+        cpu_left = self._request.cpu_seconds
         while True:
             now = time.monotonic()
             pause = self._choose_pause(cpu_seconds, cpu_left, quota)
@@ -137,9 +136,9 @@ class _Watch:
                 return Expiry.FOLDER
             self._count_wall(time.monotonic() - now, pause)
             cpu_seconds = cpu_clock(self._pid)
-            if self._is_shared and self._slice_end <= cpu_seconds < self._cpu_limit:
+            if self._is_shared and self._slice_end <= cpu_seconds < self._request.cpu_seconds:
                 self._share(cpu_seconds)
-            cpu_left = self._cpu_limit - cpu_seconds
+            cpu_left = self._request.cpu_seconds - cpu_seconds
             if cpu_left <= 0:
                 return Expiry.CPU
             cpu_left = max(cpu_left, _SHORTEST_SECONDS)
@@ -206,14 +205,12 @@ class _Watch:
         """
         since = time.monotonic()
         self._signal(signal.SIGSTOP)
-        limit = self._ask(protocol.SLICE, cpu_seconds)
+        self._ask(protocol.SLICE, cpu_seconds)
         self._signal(signal.SIGCONT)
         stood = time.monotonic() - since
         self._lost += stood
         self.stood_seconds += stood
         self._slice_end = cpu_seconds + protocol.SLICE_SECONDS
-        if limit:
-            self._cpu_limit = min(self._cpu_limit, limit)
 
     def _signal(self, number: int) -> None:
         with contextlib.suppress(ProcessLookupError):
