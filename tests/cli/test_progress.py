@@ -120,6 +120,7 @@ SAMPLING = SamplingProgress(
     limit=1000,
     seconds=10.0,
     steps=200,
+    steps_left=800,
 )
 DONE = replace(SAMPLING, ended=8)
 DESCRIBED = "3 of 8 responses ended, 200 of at most 1,000 tokens, 120 tokens/s, at most 40 s left"

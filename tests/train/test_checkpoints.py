@@ -4,6 +4,7 @@ import json
 import struct
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -28,7 +29,7 @@ from microcoder.train.run.checkpoints import check_model_folder
 from microcoder.train.run.context import find_misfit, read_context
 from microcoder.train.run.preflight import find_faults
 from microcoder.train.run.progress import SamplingProgress
-from microcoder.train.run.responses import Sampling, sample_responses
+from microcoder.train.run.responses import OwnDraws, Sampling, sample_responses
 from microcoder.train.run.warm import _MAX_POSITIONS
 from microcoder.train.run.weights import (
     GenerationSettings,
@@ -215,7 +216,10 @@ def test_an_answer_does_not_depend_on_the_batch_it_was_sampled_in(
     assert found == plain[temperature]
 
 
-def test_sampled_answers_follow_the_models_distribution(tiny_checkpoint: Path) -> None:
+@pytest.mark.parametrize("in_slots", [True, False])
+def test_sampled_answers_follow_the_models_distribution(
+    tiny_checkpoint: Path, in_slots: bool
+) -> None:
     checkpoint = load(tiny_checkpoint)
     prompt = checkpoint.tokenizer("Print 3.", add_special_tokens=False)["input_ids"]
     sampling = Sampling(1.0, 1.0, 1, checkpoint.end_ids, checkpoint.pad_id)
@@ -224,8 +228,9 @@ def test_sampled_answers_follow_the_models_distribution(tiny_checkpoint: Path) -
         checkpoint.model.eval(),
         [prompt] * number,
         sampling,
-        seeds=range(number),
+        draws=OwnDraws(range(number), 1),
         batch_size=500,
+        in_slots=in_slots,
     )
     counts = torch.zeros(checkpoint.model.config.vocab_size)
     for _, (token,) in drawn:
@@ -237,61 +242,49 @@ def test_sampled_answers_follow_the_models_distribution(tiny_checkpoint: Path) -
     assert bool((error <= 5 * (expected * (1 - expected) / number).sqrt() + 1e-3).all())
 
 
-class Scripted:
-    """A model whose answers are written beforehand: row `n` of a prompt `[n]` says `n` fours,
-    then a five.
-    """
+class Countdown:
+    """A model that counts down: behind a token comes the one before it."""
 
     device = torch.device("cpu")
 
     def __init__(self) -> None:
-        self.widths: list[list[int]] = []
+        self.config = GPT2Config(n_layer=1)
+        self.rows: list[int] = []
 
-    def generate(
-        self, *, input_ids: Any, attention_mask: Any, stopping_criteria: Any, **_: Any
-    ) -> torch.Tensor:
-        self.widths.append([int(row.sum()) for row in attention_mask])
-        known = []
-        for ids, mask in zip(input_ids, attention_mask, strict=True):
-            known.append(ids[mask.bool()].tolist())
-        done = torch.zeros(len(known), dtype=torch.bool)
-        while not bool(done.all()):
-            tokens = []
-            for row, is_done in zip(known, done, strict=True):
-                said = len(row) - 1
-                token = 5 if said >= row[0] - 100 else 4
-                tokens.append(0 if is_done else token)
-                row.append(token)
-            input_ids = torch.cat([input_ids, torch.tensor(tokens)[:, None]], 1)
-            done = done | stopping_criteria(input_ids, None)
-        return input_ids
+    def __call__(self, *, input_ids: torch.Tensor, **_: Any) -> Any:
+        if input_ids.shape[1] == 1:
+            self.rows.append(len(input_ids))
+        logits = torch.nn.functional.one_hot(input_ids[:, -1:] - 1, 300).float()
+        return SimpleNamespace(logits=logits)
 
 
-def say(lengths: Sequence[int], *, batch_size: int, limit: int) -> tuple[Scripted, dict[int, int]]:
-    model = Scripted()
-    sampling = Sampling(0.0, 1.0, limit, [5], 0)
+def count_down(
+    lengths: Sequence[int], *, batch_size: int, limit: int
+) -> tuple[Countdown, dict[int, int]]:
+    model: Any = Countdown()
     found = sample_responses(
         model,
-        [[100 + length] for length in lengths],
-        sampling,
-        seeds=[0] * len(lengths),
+        [[200, 201, 5 + length] for length in lengths],
+        Sampling(0.0, 1.0, limit, [5], 0),
+        draws=OwnDraws([0] * len(lengths), limit),
         batch_size=batch_size,
+        in_slots=True,
     )
     return model, {index: len(ids) for index, ids in found}
 
 
 def test_a_long_answer_does_not_hold_the_others() -> None:
     lengths = [2, 3, 90, 2, 1, 3, 2, 2]
-    model, found = say(lengths, batch_size=2, limit=200)
-    assert found == {index: length + 1 for index, length in enumerate(lengths)}
-    # The long answer shares batches with all that follow it, instead of being waited for.
-    assert max(len(rows) for rows in model.widths) == 2
-    assert len(model.widths) > 4
+    model, found = count_down(lengths, batch_size=2, limit=200)
+    assert found == dict(enumerate(lengths))
+    # Those that follow take the place beside the long one: no step is done twice, or for nothing.
+    assert sum(model.rows) == sum(lengths)
+    assert len(model.rows) == 92
 
 
-def test_a_response_at_the_limit_is_cut_there_also_where_it_goes_on_in_another_batch() -> None:
-    _, found = say([1, 50, 1, 1, 50], batch_size=2, limit=20)
-    assert found == {0: 2, 1: 20, 2: 2, 3: 2, 4: 20}
+def test_a_response_at_the_limit_is_cut_there() -> None:
+    _, found = count_down([1, 50, 1, 1, 50], batch_size=2, limit=20)
+    assert found == {0: 1, 1: 20, 2: 1, 3: 1, 4: 20}
 
 
 def test_progress_counts_tokens_ended_responses_and_what_is_left(tiny_checkpoint: Path) -> None:
@@ -312,6 +305,7 @@ def test_progress_counts_tokens_ended_responses_and_what_is_left(tiny_checkpoint
         limit=30,
         seconds=5.0,
         steps=10,
+        steps_left=20,
     )
     assert half.tokens_per_second == 8.0
     assert half.most_seconds_left == 10.0

@@ -50,7 +50,7 @@ class Transformers(Config):
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The
     manifest records which (`machine.dtype`)."""
-    batch_size: int = Field(default=16, ge=1)
+    batch_size: int = Field(default=32, ge=1)
     """Responses sampled in parallel; bounds memory."""
 
 

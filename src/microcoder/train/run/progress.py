@@ -10,40 +10,40 @@ SECONDS_BETWEEN_REPORTS = 0.5
 
 @dataclass(frozen=True, slots=True)
 class SamplingProgress:
-    """Counts of the responses that are being sampled at one time."""
+    """Counts of the responses that a call samples, several of them at a time."""
 
     ended: int
     """Responses that have ended, by an end token or at the length limit."""
     total: int
-    """Responses of the batch."""
+    """Responses of the call."""
     tokens: int
-    """Tokens sampled in this batch so far, of all responses."""
+    """Tokens sampled so far, of all responses."""
     longest: int
     """Tokens of the longest response so far."""
     limit: int
     """Length limit of a response, in tokens."""
     seconds: float
-    """Time since the batch began."""
+    """Time since the call began."""
     steps: int
-    """Tokens sampled for each unended response since the batch began."""
+    """Steps done; each samples a token for each response that is at work."""
+    steps_left: int
+    """Steps to come if each response goes on to the limit."""
 
     @property
     def tokens_per_second(self) -> float:
-        """Speed of the batch: tokens of all its responses, a second."""
+        """Speed of the call: tokens of all its responses, a second."""
         if self.seconds <= 0:
             return 0.0
         return self.tokens / self.seconds
 
     @property
     def most_seconds_left(self) -> float | None:
-        """Time until the batch has ended if one response goes on to the limit; None if not known
-        yet.
-        """
+        """Time until all have ended if each goes on to the limit; None if not known yet."""
         if self.ended == self.total:
             return 0.0
         if self.steps == 0:
             return None
-        return self.seconds / self.steps * max(0, self.limit - self.longest)
+        return self.seconds / self.steps * self.steps_left
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,8 @@ from microcoder.train.rollouts import Chat, explain_template, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.progress import SamplingProgress
-from microcoder.train.run.responses import Sampling, sample_responses
+from microcoder.train.run.responses import OwnDraws, Sampling, sample_responses
+from microcoder.train.run.slots import find_obstacle
 
 
 def silence_transformers() -> None:
@@ -469,6 +470,12 @@ def respond(
     )
     device = "cuda" if torch.cuda.is_available() else "cpu"
     model: Any = checkpoint.model.to(torch.device(device)).eval()  # pyrefly: ignore[bad-argument-type]
+    obstacle = find_obstacle(model)
+    if obstacle is not None:
+        note(
+            f"{name} is sampled by transformers' generate, in batches that end with their longest "
+            f"response: {obstacle}"
+        )
     sampling = Sampling(
         settings.temperature,
         settings.top_p,
@@ -477,7 +484,13 @@ def respond(
         checkpoint.pad_id,
     )
     responses = sample_responses(
-        model, prompts, sampling, seeds=seeds, batch_size=settings.batch_size, report=report
+        model,
+        prompts,
+        sampling,
+        draws=OwnDraws(seeds, settings.max_tokens),
+        batch_size=settings.batch_size,
+        in_slots=obstacle is None,
+        report=report,
     )
     try:
         for index, ids in responses:
