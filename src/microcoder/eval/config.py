@@ -45,7 +45,7 @@ class Transformers(Config):
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
-    """A checkpoint folder or a hub id."""
+    """A checkpoint folder, a GGUF file or a hub id."""
     revision: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The

@@ -31,6 +31,7 @@ from microcoder.train.recipe.recipe import (
     choose_dtype,
 )
 from microcoder.train.run.checkpoints import model_folder
+from microcoder.train.run.gguf_header import describe_config, find_gguf
 from microcoder.train.run.manifest import longest_statement
 from microcoder.train.run.model_files import read_object
 from microcoder.train.runs import RunDirectory
@@ -119,7 +120,14 @@ def find_file(model: str, name: str, *, revision: str | None = None) -> Path | N
 
 
 def read_file(model: str, name: str, *, revision: str | None = None) -> dict[str, Any]:
-    """Return the object in a model's JSON file; empty without a file. DataError if damaged."""
+    """Return the object in a model's JSON file; empty without a file. DataError if damaged.
+
+    Of a GGUF file, config.json is what its header says.
+    """
+    folder = model_folder(model)
+    gguf = None if folder is None else find_gguf(folder)
+    if gguf is not None:
+        return describe_config(gguf) if name == "config.json" else {}
     path = find_file(model, name, revision=revision)
     return {} if path is None else read_object(path)
 

@@ -23,6 +23,8 @@ from microcoder.train.recipe.recipe import choose_dtype
 from microcoder.train.rollouts import Chat, explain_template, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.context import check_fit, find_context
+from microcoder.train.run.gguf_conversion import convert_gguf
+from microcoder.train.run.gguf_header import find_gguf
 from microcoder.train.run.progress import SamplingProgress
 from microcoder.train.run.responses import Sampling, sample_responses
 
@@ -42,13 +44,20 @@ def describe_device(dtype: Literal["auto", "float32", "bfloat16"]) -> dict[str, 
     return {"device": device, "dtype": choose_dtype(dtype, on_gpu=on_gpu)}
 
 
-def model_source(name: str) -> str:
-    """Return a model's folder, checked (`check_model_folder`), or its hub id unchanged."""
+def model_source(name: str, *, note: Callable[[str], None] = lambda text: None) -> str:
+    """Return a model's folder, checked (`check_model_folder`), or its hub id unchanged.
+
+    A GGUF file is made into a folder first; `note` gets messages for the user.
+    """
     folder = model_folder(name)
     if folder is None:
         return name
     check_model_folder(folder)
-    return str(folder)
+    gguf = find_gguf(folder)
+    if gguf is None:
+        return str(folder)
+    silence_transformers()
+    return str(convert_gguf(gguf, note=note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -441,7 +450,7 @@ def respond(
     own seed; see `responses.py`.
 
     Args:
-        name: a checkpoint folder, or an id of the Hub.
+        name: a checkpoint folder, a GGUF file, or an id of the Hub.
         chats: a prompt each.
         settings: how the model answers.
         seeds: one for each chat.
@@ -449,7 +458,7 @@ def respond(
         report: gets the progress of a batch.
         keep_prompts: gets the texts of all prompts, as the model is given them, before the first.
     """
-    source = model_source(name)
+    source = model_source(name, note=note)
     checkpoint = load_checkpoint(source, revision=settings.revision, dtype=settings.dtype)
     tokenizer = checkpoint.tokenizer
     check_options(tokenizer, settings.template_options)
