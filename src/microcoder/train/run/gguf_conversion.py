@@ -8,11 +8,15 @@ special tokens, and how text is split before it is cut into tokens.
 
 import hashlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
+import gguf
 import torch
 import transformers
 from tokenizers import Regex, pre_tokenizers
@@ -23,6 +27,7 @@ from transformers import (
     GenerationConfig,
     PreTrainedModel,
     PreTrainedTokenizerFast,
+    modeling_gguf_pytorch_utils,
 )
 
 from microcoder.judge.core.errors import DataError
@@ -34,6 +39,7 @@ CACHE = Path(".cache/microcoder")
 """Folder of built checkpoints, in the working folder like the runs."""
 _FORM = "1"
 """Changes with this code, so that a folder of an earlier version is not used."""
+_LINK = "model.gguf"
 _ANSWER = "An answer."
 _SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 """Special token of a tokenizer -> its name in GGUF."""
@@ -103,19 +109,10 @@ def _load(file: Path, header: Header) -> tuple[PreTrainedModel, PreTrainedTokeni
     """Return the model and the tokenizer as transformers reads them from a GGUF file."""
     # In a folder of its own: files beside it may describe another model.
     with TemporaryDirectory() as folder:
-        Path(folder, "model.gguf").symlink_to(os.path.abspath(file))
+        Path(folder, _LINK).symlink_to(os.path.abspath(file))
         try:
-            tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
-            config = AutoConfig.from_pretrained(folder, gguf_file="model.gguf")
-            # One beyond the vocabulary would be refused; those that count are set later.
-            config.pad_token_id = header.find_token("padding")
-            model, report = AutoModelForCausalLM.from_pretrained(
-                folder,
-                config=config,
-                gguf_file="model.gguf",
-                dtype=torch.float32,
-                output_loading_info=True,
-            )
+            with _reading_once():
+                tokenizer, model, report = _read(folder, header)
         except Exception as error:  # foreign files fail in many ways
             if is_disk_full(error):
                 raise
@@ -136,6 +133,37 @@ def _load(file: Path, header: Header) -> tuple[PreTrainedModel, PreTrainedTokeni
             "use the safetensors files that it was made of"
         )
     return model, tokenizer
+
+
+def _read(folder: str, header: Header) -> tuple[object, PreTrainedModel, dict[str, Any]]:
+    """Return tokenizer and model of a folder's GGUF file, and transformers' report on weights."""
+    tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file=_LINK)
+    config = AutoConfig.from_pretrained(folder, gguf_file=_LINK)
+    # One beyond the vocabulary would be refused; those that count are set later.
+    config.pad_token_id = header.find_token("padding")
+    model, report = AutoModelForCausalLM.from_pretrained(
+        folder, config=config, gguf_file=_LINK, dtype=torch.float32, output_loading_info=True
+    )
+    return tokenizer, model, report
+
+
+@contextmanager
+def _reading_once() -> Iterator[None]:
+    """Within the body, transformers reads a GGUF file's header once, and shows no bar.
+
+    It would read it five times, ten seconds each for a vocabulary of 150,000 tokens.
+    """
+    package: Any = gguf
+    module: Any = modeling_gguf_pytorch_utils
+    reader = package.GGUFReader
+    bar = module.tqdm
+    package.GGUFReader = cache(reader)
+    module.tqdm = lambda items, **_: items
+    try:
+        yield
+    finally:
+        package.GGUFReader = reader
+        module.tqdm = bar
 
 
 def _settle_tokenizer(tokenizer: PreTrainedTokenizerFast, header: Header) -> None:
