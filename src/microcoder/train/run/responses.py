@@ -23,6 +23,7 @@ from transformers import (
     StoppingCriteria,
     StoppingCriteriaList,
     TemperatureLogitsWarper,
+    TopKLogitsWarper,
     TopPLogitsWarper,
 )
 
@@ -60,6 +61,8 @@ class Sampling(NamedTuple):
     max_tokens: int
     end_ids: Collection[int]
     pad_id: int
+    top_k: int | None = None
+    """Likeliest tokens that are drawn from; None: all."""
 
 
 @dataclass(slots=True)
@@ -173,6 +176,9 @@ class _OwnDraws(LogitsProcessor):
     ) -> None:
         self._width = width
         self._warpers = LogitsProcessorList([TemperatureLogitsWarper(float(sampling.temperature))])
+        # Before top_p, as vLLM and transformers do.
+        if sampling.top_k is not None:
+            self._warpers.append(TopKLogitsWarper(sampling.top_k))
         if sampling.top_p < 1:
             self._warpers.append(TopPLogitsWarper(float(sampling.top_p)))
         # Of a response that goes on, the numbers behind those that were used; then zeros, for ended

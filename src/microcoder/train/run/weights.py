@@ -242,7 +242,7 @@ def _describe_tokens(
             "the tokenizer names no padding token; an end token pads here, and what is saved names "
             "none either"
         )
-    closing = _closing_token(tokenizer)
+    closing = closing_token(tokenizer)
     if closing is not None and closing not in end_ids:
         token = tokenizer.convert_ids_to_tokens(closing)
         remarks.append(
@@ -252,7 +252,7 @@ def _describe_tokens(
     return remarks
 
 
-def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+def closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Return the special token that a chat template puts after an answer; None if it puts none."""
     if tokenizer.chat_template is None:
         return None
@@ -426,6 +426,8 @@ class GenerationSettings:
     temperature: float
     top_p: float
     max_tokens: int
+    top_k: int | None = None
+    """Likeliest tokens that are drawn from; None: all."""
     revision: str | None = None
     """Of the model on the Hub."""
     dtype: str = "float32"
@@ -484,6 +486,7 @@ def respond(
         settings.max_tokens,
         checkpoint.end_ids,
         checkpoint.pad_id,
+        settings.top_k,
     )
     responses = sample_responses(
         model, prompts, sampling, seeds=seeds, batch_size=settings.batch_size, report=report
