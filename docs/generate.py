@@ -27,6 +27,7 @@ from microcoder.cli import build_app
 from microcoder.data.corpus.settings import BuildConfig
 from microcoder.data.formats.rows import FORMATS
 from microcoder.eval import EvalConfig, report
+from microcoder.eval.config import DistillConfig
 from microcoder.judge.core.config import list_keys
 from microcoder.judge.core.syntax import attribute_docstrings
 from microcoder.judge.core.types import Problem
@@ -60,6 +61,12 @@ def render_reference() -> str:
         "Of `microcoder eval`; any key can be given as a flag: `--sampling.num_samples 10`.",
         "",
         *_table(EvalConfig),
+        "",
+        "## Distillation keys",
+        "",
+        "Of `microcoder distill`; any key can be given as a flag: `--learning-rate 1e-5`.",
+        "",
+        *_table(DistillConfig),
         "",
         "## Corpus keys",
         "",

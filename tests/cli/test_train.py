@@ -22,7 +22,9 @@ from microcoder.train.recipe.recipe import TrainConfig, find_idle
 
 ROOT = Path(__file__).parents[2]
 RECIPES = sorted(
-    p for p in ROOT.glob("recipes/**/*.toml") if p.parent.name not in ("data", "algorithms")
+    p
+    for p in ROOT.glob("recipes/**/*.toml")
+    if p.parent.name not in ("data", "algorithms", "distill")
 )
 ALGORITHMS = sorted((ROOT / "recipes/algorithms").glob("*.toml"))
 SETTINGS = ("micro", "qwen3-1.7b-4k", "qwen3-4b-4k", "qwen3-4b", "r1-qwen3-8b-16k")

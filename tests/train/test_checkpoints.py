@@ -546,7 +546,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
             "link",
             r"model\.safetensors is a link to /nowhere/model\.safetensors, which is not there",
         ),
-        ("gguf", "is GGUF"),
+        ("gguf", r"model\.gguf .4 bytes. has a header that is cut short or damaged"),
         ("page", r"pytorch_model\.bin is no file of torch's"),
         ("own name", r"none of its weights is called model\.safetensors"),
         (

@@ -46,6 +46,10 @@ VERBS = {
         "docs/judges.md."
     ),
     "eval": "Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.",
+    "distill": (
+        "Fine-tune a model on answers of a run or an evaluation: baselines without reinforcement "
+        "learning."
+    ),
     "data": "Build a corpus from raw problem sets, or audit one; export and publish it.",
     "packages": "Install and list the third-party packages that programs may import.",
     "study": "Run controlled experiments and test the paper's claims with them.",
@@ -64,6 +68,7 @@ _FUNCTIONS = {
 CONFIGS = {
     "train": "microcoder.train.recipe.recipe:TrainConfig",
     "eval": "microcoder.eval.config:EvalConfig",
+    "distill": "microcoder.eval.config:DistillConfig",
     "data build": "microcoder.data.corpus.settings:BuildConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
@@ -113,6 +118,18 @@ USUAL_KEYS = {
         "extractor.name",
         "judging.workers",
     ),
+    "distill": (
+        "keep",
+        "model",
+        "learning_rate",
+        "num_epochs",
+        "batch_size",
+        "micro_batch_size",
+        "max_tokens",
+        "heldout.benchmark.path",
+        "heldout.sampling.num_samples",
+        "heldout.sampling.max_tokens",
+    ),
     "data build": (
         "name",
         "output",
@@ -136,7 +153,7 @@ USUAL_KEYS = {
 }
 """Command -> the keys that `--help` lists; `--help-all` lists all."""
 
-_EXTRAS = {"data": "data", "serve": "serve", "train": "train"}
+_EXTRAS = {"data": "data", "distill": "train", "serve": "serve", "train": "train"}
 """Verb -> the extra to install if one of its packages is missing; `insights` for all other
 verbs."""
 

@@ -9,6 +9,7 @@ from pydantic import Field, JsonValue
 from microcoder.data.benchmarks import AnyBenchmark, HumanEval, Mbpp
 from microcoder.data.completions import EndpointConfig
 from microcoder.judge.core.config import Config, kind_or
+from microcoder.train.recipe.fine_tuning import FineTuningConfig
 from microcoder.train.recipe.judge import PromptConfig, SandboxConfig
 from microcoder.train.recipe.recipe import ExtractorConfig
 
@@ -32,6 +33,8 @@ class ResponseSampling(Config):
     temperature: float = Field(default=0.2, ge=0, le=4)
     """Sampling temperature; 0: greedy decoding, with all samples of a problem the same."""
     top_p: float = Field(default=0.95, gt=0, le=1)
+    top_k: int | None = Field(default=None, ge=1)
+    """Likeliest tokens that are drawn from; None: all. Not every server knows it."""
     max_tokens: int = Field(default=8192, ge=1)
     """Length limit of a response."""
     seed: int = Field(default=0, ge=0)
@@ -45,7 +48,7 @@ class Transformers(Config):
 
     kind: Literal["transformers"] = "transformers"
     model: str = Field(min_length=1)
-    """A checkpoint folder or a hub id."""
+    """A checkpoint folder, a GGUF file or a hub id."""
     revision: str | None = None
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"
     """Precision of the weights; `auto`: bfloat16, on a CPU that has no bfloat16 float32. The
@@ -118,3 +121,33 @@ NEUTRAL_KEYS = (
     "generation.batch_size",
 )
 """Keys that do not change verdicts: an evaluation may be resumed with other values."""
+
+
+class HeldoutConfig(Config):
+    """The held-out problems of a distillation, asked before and after."""
+
+    benchmark: AnyBenchmark
+    sampling: ResponseSampling = ResponseSampling()
+    prompt: EvalPromptConfig = EvalPromptConfig()
+    judging: SandboxConfig = SandboxConfig()
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"
+    """Precision of the weights, as in `generation.dtype`."""
+    batch_size: int = Field(default=16, ge=1)
+    """Responses sampled in parallel; bounds memory."""
+
+
+class DistillConfig(FineTuningConfig):
+    """The complete config of a distillation."""
+
+    source: Path
+    """Folder of the answers: a training run, or an evaluation; the same as --from."""
+    keep: Literal["accepted", "all"]
+    """`accepted`: answers that passed every test, each text once a problem (rejection-sampling
+    fine-tuning); `all`: unverified (simple self-distillation)."""
+    model: str | None = Field(default=None, min_length=1)
+    """The model that is fine-tuned: a checkpoint folder, a GGUF file or a hub id; None: the one
+    that answered, of a run the one that it began with."""
+    revision: str | None = None
+    """Commit, tag or branch of a hub id in `model`."""
+    heldout: HeldoutConfig | None = None
+    """Problems that are asked before and after."""

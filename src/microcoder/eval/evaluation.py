@@ -289,6 +289,7 @@ class Evaluation:
             temperature=sampling.temperature,
             top_p=sampling.top_p,
             max_tokens=sampling.max_tokens,
+            top_k=sampling.top_k,
             revision=generation.revision,
             dtype=dtype,
             template_options=self.config.prompt.chat_template_options,

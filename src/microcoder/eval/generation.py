@@ -98,6 +98,8 @@ def ask_endpoint(
         "top_p": sampling.top_p,
         config.max_tokens_key: sampling.max_tokens,
     }
+    if sampling.top_k is not None:
+        shared_keys["top_k"] = sampling.top_k
     if chat_template_options:
         # The name that the servers of vLLM, SGLang and llama.cpp know them by.
         shared_keys["chat_template_kwargs"] = dict(chat_template_options)

@@ -86,7 +86,7 @@ class HuggingFaceModel(Config):
 
     kind: Literal["hugging_face"]
     path: str = Field(min_length=1)
-    """A checkpoint folder or a hub id."""
+    """A checkpoint folder, a GGUF file or a hub id."""
     revision: str | None = None
     """Commit, tag or branch of a hub id."""
     dtype: Literal["float32", "bfloat16"] = "float32"

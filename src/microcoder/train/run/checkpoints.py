@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 from microcoder.judge.core.errors import DataError, TrainingError
 from microcoder.judge.core.files import new_folder, read_json, write_json
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.run.model_files import check_files
+from microcoder.train.run.gguf_header import SUFFIX, check_gguf, find_gguf
+from microcoder.train.run.model_files import WEIGHTS, check_files
 from microcoder.train.run.progress import SamplingProgress, UpdateProgress
 from microcoder.train.runs import RunDirectory, steps_in
 
@@ -142,12 +143,6 @@ def stop_between_steps(ask: Callable[[], bool], observer: Observer) -> Iterator[
 
 STATE_FILE = "microcoder.json"
 """File in a checkpoint, beside the engine's state, with the step and the run's clock."""
-_WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
-"""Patterns of the files that hold weights."""
-_IS_GGUF = (
-    "is GGUF, llama.cpp's format, which is not read here; use the safetensors files that it was "
-    "made of"
-)
 _MODEL_FILES = (
     "*.safetensors",
     "*.safetensors.index.json",
@@ -163,23 +158,29 @@ _NOT_OF_MODEL = ("trainer_state.json", STATE_FILE)
 
 
 def model_folder(name: str) -> Path | None:
-    """Return the local folder of a model name; None for a Hub id."""
+    """Return the local folder or GGUF file of a model name; None for a Hub id."""
     # An id of the Hub is a name, or owner/name; a path may be mistyped, and is one still.
     looks_like_path = name.startswith((".", "/", "~")) or name.count("/") > 1
+    # Of a GGUF file too, which no id names.
+    looks_like_path = looks_like_path or name.endswith(SUFFIX)
     if Path(name).exists() or looks_like_path:
         return Path(name).expanduser()
     return None
 
 
 def check_model_folder(path: Path) -> None:
-    """Raise DataError unless a folder holds a causal language model and its tokenizer, whole."""
-    # Often the file that a user has: it is named, since it looks like a model.
-    if path.name.endswith(".gguf"):
-        raise DataError(f"model {path} {_IS_GGUF}")
+    """Raise DataError unless a path holds a causal language model and its tokenizer, whole.
+
+    It is a checkpoint folder, a GGUF file, or a folder with one.
+    """
+    gguf = find_gguf(path)
+    if gguf is not None:
+        check_gguf(gguf)
+        return
     if not path.is_dir():
         raise DataError(
-            f"model {path} is no folder here; use a checkpoint folder or a hub id such as "
-            "Qwen/Qwen3-4B"
+            f"model {path} is no folder here; use a checkpoint folder, a GGUF file or a hub id "
+            "such as Qwen/Qwen3-4B"
         )
     # PEFT writes such a folder; it needs the base model.
     if (path / "adapter_config.json").exists() and not (path / "config.json").exists():
@@ -188,12 +189,9 @@ def check_model_folder(path: Path) -> None:
             "base model with PEFT's merge_and_unload(), save that and the tokenizer, and use the "
             "new folder"
         )
-    has_weights = _has_any(path, _WEIGHTS)
-    if _has_any(path, ("*.gguf",)) and not has_weights:
-        raise DataError(f"checkpoint folder {path} {_IS_GGUF}")
     parts = {
         "config.json": ("config.json",),
-        "weights (*.safetensors or pytorch_model.bin)": _WEIGHTS,
+        "weights (*.safetensors or pytorch_model.bin)": WEIGHTS,
         "tokenizer (tokenizer.json)": ("tokenizer.json", "tokenizer.model", "vocab.json"),
     }
     missing = [part for part, patterns in parts.items() if not _has_any(path, patterns)]
@@ -249,7 +247,7 @@ def copy_model(checkpoint: Path, target: Path) -> None:
 
     The engine's state is left out.
     """
-    if not _has_any(checkpoint, _WEIGHTS):
+    if not _has_any(checkpoint, WEIGHTS):
         raise TrainingError(
             f"{checkpoint} has no weights in Hugging Face format (sharded?); consolidate it with "
             "`accelerate merge-weights`, or train with FSDP's FULL_STATE_DICT"

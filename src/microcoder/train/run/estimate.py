@@ -31,42 +31,11 @@ from microcoder.train.recipe.recipe import (
     choose_dtype,
 )
 from microcoder.train.run.checkpoints import model_folder
+from microcoder.train.run.gguf_header import describe_config, find_gguf
+from microcoder.train.run.known_models import DIMENSIONS, KNOWN, Architecture
 from microcoder.train.run.manifest import longest_statement
 from microcoder.train.run.model_files import read_object
 from microcoder.train.runs import RunDirectory
-
-Architecture = Mapping[str, Any]
-"""The entries of a model's config.json that determine its shapes."""
-_DIMENSIONS = (
-    "hidden_size",
-    "num_hidden_layers",
-    "num_attention_heads",
-    "num_key_value_heads",
-    "intermediate_size",
-)
-
-
-def _qwen3(*dimensions: int) -> Architecture:
-    """Return the architecture of a published Qwen3 from its dimensions, in the order above."""
-    return {
-        "model_type": "qwen3",
-        "vocab_size": 151936,
-        "head_dim": 128,
-        **dict(zip(_DIMENSIONS, dimensions, strict=True)),
-        # Only the smaller ones share a matrix between embedding and head.
-        "tie_word_embeddings": dimensions[0] < 4096,
-    }
-
-
-KNOWN: Mapping[str, Architecture] = {
-    "Qwen/Qwen3-0.6B": _qwen3(1024, 28, 16, 8, 3072),
-    "Qwen/Qwen3-1.7B": _qwen3(2048, 28, 16, 8, 6144),
-    "Qwen/Qwen3-4B": _qwen3(2560, 36, 32, 8, 9728),
-    "Qwen/Qwen3-4B-Instruct-2507": _qwen3(2560, 36, 32, 8, 9728),
-    "Qwen/Qwen3-8B": _qwen3(4096, 36, 32, 8, 12288),
-    "deepseek-ai/DeepSeek-R1-0528-Qwen3-8B": _qwen3(4096, 36, 32, 8, 12288),
-}
-"""Hub id -> architecture, from config.json on the Hub, so that an estimate needs no network."""
 
 
 def find_architecture(model: MicroModel | HuggingFaceModel) -> Architecture | None:
@@ -119,7 +88,14 @@ def find_file(model: str, name: str, *, revision: str | None = None) -> Path | N
 
 
 def read_file(model: str, name: str, *, revision: str | None = None) -> dict[str, Any]:
-    """Return the object in a model's JSON file; empty without a file. DataError if damaged."""
+    """Return the object in a model's JSON file; empty without a file. DataError if damaged.
+
+    Of a GGUF file, config.json is what its header says.
+    """
+    folder = model_folder(model)
+    gguf = None if folder is None else find_gguf(folder)
+    if gguf is not None:
+        return describe_config(gguf) if name == "config.json" else {}
     path = find_file(model, name, revision=revision)
     return {} if path is None else read_object(path)
 
@@ -138,7 +114,7 @@ def count_parameters(architecture: Architecture) -> int | None:
     if architecture.get("num_experts") or architecture.get("num_local_experts"):
         return None
     try:
-        hidden, layers, heads, kv_heads, intermediate = (architecture[name] for name in _DIMENSIONS)
+        hidden, layers, heads, kv_heads, intermediate = (architecture[name] for name in DIMENSIONS)
         size = head_size(architecture)
         attention = hidden * size * (2 * heads + 2 * kv_heads)
         # Qwen2 has biases of queries, keys and values, Qwen3 norms of queries and keys.
@@ -305,7 +281,7 @@ def _read_shape(architecture: Architecture) -> _Shape | None:
     parameters = count_parameters(architecture)
     if parameters is None:
         return None
-    hidden, layers, heads, kv_heads, mlp = (int(architecture[name]) for name in _DIMENSIONS)
+    hidden, layers, heads, kv_heads, mlp = (int(architecture[name]) for name in DIMENSIONS)
     vocabulary = architecture["vocab_size"]
     matrices = 1 if architecture.get("tie_word_embeddings") else 2
     return _Shape(

@@ -19,6 +19,8 @@ from microcoder.judge.core.syntax import parse_source
 
 _LONGEST_HEADER_BYTES = 100 << 20
 """The format's own bound on the header of a safetensors file."""
+WEIGHTS = ("*.safetensors", "pytorch_model*.bin")
+"""Patterns of the files that hold weights."""
 _COPY_AGAIN = "copy or download it again"
 _PICKLES = (b"PK\x03\x04", b"\x80")
 """First bytes of a file that `torch.save` wrote, now and in its early versions."""

@@ -39,6 +39,7 @@ from microcoder.train.run.context import (
     training_limits,
 )
 from microcoder.train.run.estimate import find_architecture, find_file, read_file
+from microcoder.train.run.gguf_header import find_gguf, read_header
 from microcoder.train.run.manifest import find_missing
 from microcoder.train.run.model_files import find_position_fault
 from microcoder.train.run.tasks import Tasks, check_problems, generate_splits, read_splits
@@ -192,6 +193,10 @@ def read_template(model: str, revision: str | None = None) -> str | None:
 
     None if the model's files are not here.
     """
+    folder = model_folder(model)
+    gguf = None if folder is None else find_gguf(folder)
+    if gguf is not None:
+        return read_header(gguf).chat_template
     file = find_file(model, "chat_template.jinja", revision=revision)
     if file is not None:
         return file.read_text(encoding="utf-8")
@@ -341,10 +346,12 @@ def count_longest(config: TrainConfig, chats: Sequence[Chat]) -> int:
 def count_longest_of(model: str, chats: Sequence[Chat], options: Mapping[str, Any]) -> int:
     """Return the tokens of the longest prompt, by the tokenizer in a model's folder.
 
-    0 if the tokenizer is not on this machine; DataError if it cannot be loaded. Call this only for
-    prompts that may not fit: to import transformers takes seconds.
+    0 if the tokenizer is not on this machine, or in a GGUF file, where it takes a minute. DataError
+    if it cannot be loaded. Call this only for prompts that may not fit: to import transformers
+    takes seconds.
     """
-    if not chats or model_folder(model) is None:
+    folder = model_folder(model)
+    if not chats or folder is None or find_gguf(folder) is not None:
         return 0
     if find_spec("transformers") is None or find_spec("torch") is None:
         return 0

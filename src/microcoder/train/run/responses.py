@@ -24,6 +24,7 @@ from transformers import (
     LogitsProcessorList,
     PreTrainedModel,
     TemperatureLogitsWarper,
+    TopKLogitsWarper,
     TopPLogitsWarper,
 )
 
@@ -43,6 +44,8 @@ class Sampling(NamedTuple):
     max_tokens: int
     end_ids: Collection[int]
     pad_id: int
+    top_k: int | None = None
+    """Likeliest tokens that are drawn from; None: all."""
 
 
 @dataclass(slots=True)
@@ -247,7 +250,7 @@ def _sample_by_generate(
 
 
 class _Choice:
-    """Chooses the next tokens by temperature and `top_p`."""
+    """Chooses the next tokens by temperature, `top_k` and `top_p`."""
 
     def __init__(self, sampling: Sampling, draws: Draws) -> None:
         self.sampling = sampling
@@ -255,6 +258,9 @@ class _Choice:
         self._warpers = LogitsProcessorList()
         if sampling.temperature not in (0, 1):
             self._warpers.append(TemperatureLogitsWarper(float(sampling.temperature)))
+        # Before top_p, as vLLM and transformers do.
+        if sampling.top_k is not None:
+            self._warpers.append(TopKLogitsWarper(sampling.top_k))
         if sampling.top_p < 1:
             self._warpers.append(TopPLogitsWarper(float(sampling.top_p)))
 

@@ -86,7 +86,7 @@ class Wishes:
     """The arguments of `microcoder init`."""
 
     model: str
-    """A checkpoint folder, or a Hugging Face Hub id."""
+    """A checkpoint folder, a GGUF file, or a Hugging Face Hub id."""
     problems: str
     """Training problems: file, folder of `microcoder data build`, or Hub dataset (owner/name)."""
     heldout: str

@@ -175,7 +175,7 @@ def find_model(config: TrainConfig, observer: Observer) -> str:
     """
     model = config.model
     if not isinstance(model, MicroModel):
-        return model_source(model.path)
+        return model_source(model.path, note=observer.note)
     observer.phase("warm start")
     return str(build_micro_checkpoint(model.warm_start, observer, cache=MICRO_CACHE))
 

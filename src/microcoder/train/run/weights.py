@@ -23,6 +23,8 @@ from microcoder.train.recipe.recipe import choose_dtype
 from microcoder.train.rollouts import Chat, explain_template, render_chat
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.context import check_fit, find_context
+from microcoder.train.run.gguf_conversion import convert_gguf
+from microcoder.train.run.gguf_header import find_gguf
 from microcoder.train.run.progress import SamplingProgress
 from microcoder.train.run.responses import OwnDraws, Sampling, sample_responses
 from microcoder.train.run.slots import find_obstacle
@@ -43,13 +45,20 @@ def describe_device(dtype: Literal["auto", "float32", "bfloat16"]) -> dict[str, 
     return {"device": device, "dtype": choose_dtype(dtype, on_gpu=on_gpu)}
 
 
-def model_source(name: str) -> str:
-    """Return a model's folder, checked (`check_model_folder`), or its hub id unchanged."""
+def model_source(name: str, *, note: Callable[[str], None] = lambda text: None) -> str:
+    """Return a model's folder, checked (`check_model_folder`), or its hub id unchanged.
+
+    A GGUF file is made into a folder first; `note` gets messages for the user.
+    """
     folder = model_folder(name)
     if folder is None:
         return name
     check_model_folder(folder)
-    return str(folder)
+    gguf = find_gguf(folder)
+    if gguf is None:
+        return str(folder)
+    silence_transformers()
+    return str(convert_gguf(gguf, note=note))
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,7 +243,7 @@ def _describe_tokens(
             "the tokenizer names no padding token; an end token pads here, and what is saved names "
             "none either"
         )
-    closing = _closing_token(tokenizer)
+    closing = closing_token(tokenizer)
     if closing is not None and closing not in end_ids:
         token = tokenizer.convert_ids_to_tokens(closing)
         remarks.append(
@@ -244,7 +253,7 @@ def _describe_tokens(
     return remarks
 
 
-def _closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
+def closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
     """Return the special token that a chat template puts after an answer; None if it puts none."""
     if tokenizer.chat_template is None:
         return None
@@ -418,6 +427,8 @@ class GenerationSettings:
     temperature: float
     top_p: float
     max_tokens: int
+    top_k: int | None = None
+    """Likeliest tokens that are drawn from; None: all."""
     revision: str | None = None
     """Of the model on the Hub."""
     dtype: str = "float32"
@@ -442,7 +453,7 @@ def respond(
     own seed; see `responses.py`.
 
     Args:
-        name: a checkpoint folder, or an id of the Hub.
+        name: a checkpoint folder, a GGUF file, or an id of the Hub.
         chats: a prompt each.
         settings: how the model answers.
         seeds: one for each chat.
@@ -450,7 +461,7 @@ def respond(
         report: gets the progress of a batch.
         keep_prompts: gets the texts of all prompts, as the model is given them, before the first.
     """
-    source = model_source(name)
+    source = model_source(name, note=note)
     checkpoint = load_checkpoint(source, revision=settings.revision, dtype=settings.dtype)
     tokenizer = checkpoint.tokenizer
     check_options(tokenizer, settings.template_options)
@@ -482,6 +493,7 @@ def respond(
         settings.max_tokens,
         checkpoint.end_ids,
         checkpoint.pad_id,
+        settings.top_k,
     )
     responses = sample_responses(
         model,
