@@ -3,13 +3,15 @@ what they say comes of it.
 """
 
 import json
+import subprocess
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 
+from microcoder.train.run.checkpoints import check_model_folder
 from microcoder.train.runs import RunDirectory
-from tests.doc_pages import DOCS, do_tutorial
+from tests.doc_pages import DOCS, blocks_of, do_tutorial, shell
 
 TUTORIALS = DOCS / "tutorials"
 # Trainings of minutes, side by side, on machines that do other things as well.
@@ -41,6 +43,21 @@ def test_training_a_tiny_model(folder: Path) -> None:
 def test_building_a_corpus(folder: Path) -> None:
     do_tutorial(TUTORIALS / "corpus.md", folder, is_here=True)
     assert {json.loads(line)["id"] for line in (folder / "problems.jsonl").read_text().splitlines()}
+
+
+@pytest.mark.long
+def test_training_a_real_model(tmp_path: Path) -> None:
+    # The page's own command for the model: 93 MB from the registry, which may not be reached.
+    fetch = blocks_of((TUTORIALS / "real-model.md").read_text(encoding="utf-8"))[0].text
+    done = subprocess.run(
+        ["bash", "-e", "-c", fetch], cwd=tmp_path, env=shell(), capture_output=True, text=True
+    )
+    if done.returncode:
+        pytest.skip(f"the registry does not serve the model: {done.stderr[-300:]}")
+    do_tutorial(TUTORIALS / "real-model.md", tmp_path)
+    run = RunDirectory(tmp_path / "runs" / "real")
+    assert run.is_finished
+    check_model_folder(run.model)
 
 
 @pytest.mark.long

@@ -213,7 +213,10 @@ def test_a_data_set_of_the_hub_is_named_with_its_format(tmp_path: Path) -> None:
         ({"model": "Qwen/Qwen3-8B", "gpu": "l4"}, "Qwen3-8B does not fit on one l4"),
         ({"problems": "none.jsonl"}, "problems.train none.jsonl does not exist"),
         ({"heldout": "none.jsonl"}, "problems.heldout none.jsonl does not exist"),
-        ({"model": "./none"}, "model none is no folder here; use a checkpoint folder or a hub id"),
+        (
+            {"model": "./none"},
+            "model none is no folder here; use a checkpoint folder, a GGUF file or a hub id",
+        ),
         (
             {"model": str(ROOT / "tests")},
             "tests has no config.json and no weights .* written by save_pretrained",
