@@ -422,3 +422,21 @@ COMPANY = {
 """Those that tell company from a process alone, leave it, or ask in it what they answer outside."""
 
 FORGERS = {**LIBRARY, **INTERPRETER, **KERNEL, **RUNNER, **COMPANY}
+
+BY_CHANCE = frozenset(
+    {
+        "processor time that was burnt",
+        "numbers of threads",
+        "numbers of processes",
+        "numbers of new pipes",
+        "numbers of new files",
+        "the judge's own answer, told by numbers of processes",
+        "having been in company, told by numbers of processes",
+        "having failed in company, told by numbers of processes",
+    }
+)
+"""Those that go by what the load of the machine or other programs move.
+
+What they answer is another thing in each judgement, so that one may be right in two of them by
+chance. That is no second guess in one.
+"""
