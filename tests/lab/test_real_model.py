@@ -1,0 +1,17 @@
+"""The page on a real model tells what its records hold."""
+
+import re
+
+from real_model import describe
+
+from microcoder.judge.core.files import read_rows
+from tests.doc_pages import DOCS, ROOT
+
+
+def test_every_count_of_the_report_is_on_the_page() -> None:
+    report = describe(list(read_rows(ROOT / "records" / "real_model.jsonl")))
+    counts = re.findall(r"\d+ of \d+", report)
+    page = (DOCS / "insights" / "real-model.md").read_text(encoding="utf-8")
+    missing = [count for count in counts if count not in page]
+    assert len(counts) == 8
+    assert missing == []
