@@ -47,6 +47,10 @@ TEMPERATURES = (1.0, 0.6, 1.4, 0.2, 1.8)
 """In the order in which they are sampled."""
 LIMITS = (96, 128, 192, 256)
 """Limits that are asked about, in tokens."""
+COOL = 0.6
+"""The lower of the two temperatures whose diversities are compared."""
+HOT = 1.4
+"""The higher of the two."""
 MAIN = 1.0
 """The temperature of the questions on limits and comparisons."""
 
@@ -161,6 +165,8 @@ def describe(rows: Sequence[Row]) -> str:
     for row in rows:
         by_temperature[row["temperature"]][row["problem"]] = row
     lines = [*describe_temperatures(by_temperature), ""]
+    if COOL in by_temperature and HOT in by_temperature:
+        lines += [describe_diversities(by_temperature[COOL], by_temperature[HOT]), ""]
     main = list(by_temperature.get(MAIN, {}).values())
     if main:
         lines += [*describe_limits(main), "", *describe_comparison(main)]
@@ -185,6 +191,16 @@ def describe_temperatures(by_temperature: Mapping[float, Mapping[str, Row]]) -> 
             tell(estimate_mean(changes, lowest=-1.0)) if of_problem is not coolest else "-",
         ]
         yield f"| {' | '.join(cells)} |"
+
+
+def describe_diversities(cool: Mapping[str, Row], hot: Mapping[str, Row]) -> str:
+    """Return how much more diverse a problem's responses are at the higher temperature."""
+    changes = []
+    for name, row in hot.items():
+        if row["diversity"] is not None and cool[name]["diversity"] is not None:
+            changes.append(row["diversity"] - cool[name]["diversity"])
+    change = tell(estimate_mean(changes, lowest=-1.0))
+    return f"Diversity at {HOT:g} less that at {COOL:g}: {change}, {len(changes)} problems."
 
 
 def describe_limits(rows: Sequence[Row]) -> Iterator[str]:
