@@ -36,6 +36,16 @@ def _is_accepted(judge: Judge, code: str, problem: Problem) -> bool:
     return verdict.is_accepted
 
 
+def _is_accepted_after_company(judge: Judge, code: str, problem: Problem) -> bool:
+    """Whether a program is accepted whose tests were in company.
+
+    On a starved machine its first test may be too slow for that: then it has one guess.
+    """
+    (verdict,) = judge.judge([Program(code)], [problem])
+    assert verdict.is_scorable
+    return verdict.is_accepted and bool(verdict.order)
+
+
 def _with_another_first(code: str) -> str:
     """Return a program in whose secret order the published first test comes later."""
     number = 0
@@ -65,10 +75,10 @@ def _guessed(guess: str) -> Problem:
 def test_a_program_with_two_guesses_has_one_of_them(name: str, judge: Judge) -> None:
     """The first guess where it takes itself for alone, the other in company."""
     code = answering(READS + FORGERS[name], FIRST_GUESS, SECOND_GUESS)
-    accepted = [
-        guess for guess in (FIRST_GUESS, SECOND_GUESS) if _is_accepted(judge, code, _guessed(guess))
-    ]
-    assert len(accepted) <= 1
+    num_accepted = 0
+    for guess in (FIRST_GUESS, SECOND_GUESS):
+        num_accepted += _is_accepted_after_company(judge, code, _guessed(guess))
+    assert num_accepted <= 1
 
 
 @pytest.mark.parametrize("name", [name for name in STEADY if name in COMPANY])
@@ -81,5 +91,5 @@ def test_a_program_that_begins_in_company_has_one_guess(name: str, judge: Judge)
         right = f"{READS}print({guess})"
         for _ in range(2):
             assert _is_accepted(judge, right, problem)
-        num_accepted += _is_accepted(judge, code, problem)
+        num_accepted += _is_accepted_after_company(judge, code, problem)
     assert num_accepted <= 1
