@@ -44,6 +44,25 @@ def explain_template() -> Iterator[None]:
         ) from None
 
 
+def find_closing_token(
+    tokenizer: PreTrainedTokenizerBase, special_ids: Collection[int]
+) -> int | None:
+    """Return the special token that a chat template puts after an answer; None if it puts none."""
+    if tokenizer.chat_template is None:
+        return None
+    answer = "An answer."
+    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": answer}]
+    try:
+        text = str(tokenizer.apply_chat_template(chat, tokenize=False))
+    except Exception:  # a template may refuse any chat that it was not written for
+        return None
+    behind = text.rpartition(answer)[2]
+    ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
+    if ids and ids[0] in special_ids:
+        return ids[0]
+    return None
+
+
 def opens_thinking(tokenizer: PreTrainedTokenizerBase, options: Mapping[str, Any]) -> bool:
     """Return whether the chat template starts the response inside `<think>`, as R1's does.
 

@@ -33,6 +33,7 @@ from transformers import (
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import new_folder
 from microcoder.judge.core.machine import is_disk_full, lock_file
+from microcoder.train.rollouts import find_closing_token
 from microcoder.train.run.gguf_header import Header, read_header
 
 CACHE = Path(".cache/microcoder")
@@ -40,7 +41,6 @@ CACHE = Path(".cache/microcoder")
 _FORM = "1"
 """Changes with this code, so that a folder of an earlier version is not used."""
 _LINK = "model.gguf"
-_ANSWER = "An answer."
 _SPECIAL_TOKENS = {"bos": "bos", "eos": "eos", "unk": "unknown", "pad": "padding"}
 """Special token of a tokenizer -> its name in GGUF."""
 _LLAMA_3 = (
@@ -211,7 +211,7 @@ def _find_ends(tokenizer: PreTrainedTokenizerFast, header: Header, file: Path) -
     """
     named = header.find_token("eos")
     ends = [] if named is None else [named]
-    closing = _find_closing(tokenizer, header)
+    closing = find_closing_token(tokenizer, header.control_ids)
     if closing is not None and closing not in ends:
         ends.insert(0, closing)
     if not ends:
@@ -220,19 +220,3 @@ def _find_ends(tokenizer: PreTrainedTokenizerFast, header: Header, file: Path) -
             "no response would ever end; use the safetensors files that it was made of"
         )
     return ends
-
-
-def _find_closing(tokenizer: PreTrainedTokenizerFast, header: Header) -> int | None:
-    """Return the token that is no text and that the chat template puts after an answer."""
-    if not header.chat_template:
-        return None
-    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": _ANSWER}]
-    try:
-        text = str(tokenizer.apply_chat_template(chat, tokenize=False))
-    except Exception:  # a template may refuse any chat that it was not written for
-        return None
-    behind = text.rpartition(_ANSWER)[2]
-    ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
-    if ids and ids[0] in header.control_ids:
-        return ids[0]
-    return None

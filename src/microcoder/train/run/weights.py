@@ -20,7 +20,12 @@ from microcoder.data.completions import Completion
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.machine import is_disk_full
 from microcoder.train.recipe.recipe import choose_dtype
-from microcoder.train.rollouts import Chat, explain_template, render_chat
+from microcoder.train.rollouts import (
+    Chat,
+    explain_template,
+    find_closing_token,
+    render_chat,
+)
 from microcoder.train.run.checkpoints import check_model_folder, model_folder
 from microcoder.train.run.context import check_fit, find_context
 from microcoder.train.run.gguf_conversion import convert_gguf
@@ -243,7 +248,7 @@ def _describe_tokens(
             "the tokenizer names no padding token; an end token pads here, and what is saved names "
             "none either"
         )
-    closing = closing_token(tokenizer)
+    closing = find_closing_token(tokenizer, tokenizer.all_special_ids)
     if closing is not None and closing not in end_ids:
         token = tokenizer.convert_ids_to_tokens(closing)
         remarks.append(
@@ -251,22 +256,6 @@ def _describe_tokens(
             f"do {ends}): answers may run on; name it in eos_token_id of generation_config.json"
         )
     return remarks
-
-
-def closing_token(tokenizer: PreTrainedTokenizerBase) -> int | None:
-    """Return the special token that a chat template puts after an answer; None if it puts none."""
-    if tokenizer.chat_template is None:
-        return None
-    answer = "An answer."
-    chat = [{"role": "user", "content": "?"}, {"role": "assistant", "content": answer}]
-    try:
-        text = str(tokenizer.apply_chat_template(chat, tokenize=False))
-    except Exception:  # a template may refuse any chat that it was not written for
-        return None
-    # What the template writes after the answer.
-    behind = text.rpartition(answer)[2]
-    ids = tokenizer(behind, add_special_tokens=False)["input_ids"]
-    return ids[0] if ids and ids[0] in tokenizer.all_special_ids else None
 
 
 @contextmanager

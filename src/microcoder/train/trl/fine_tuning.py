@@ -25,7 +25,7 @@ from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.files import new_folder
 from microcoder.train.recipe.fine_tuning import FineTuningConfig
 from microcoder.train.recipe.recipe import choose_dtype
-from microcoder.train.rollouts import render_chat
+from microcoder.train.rollouts import find_closing_token, render_chat
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.context import find_context
 from microcoder.train.run.kept_answers import Answer
@@ -33,7 +33,6 @@ from microcoder.train.run.weights import (
     Checkpoint,
     as_published,
     check_positions,
-    closing_token,
     load_checkpoint,
     model_source,
 )
@@ -180,7 +179,8 @@ def _encode(
 
 def _find_end(checkpoint: Checkpoint) -> int:
     """Return the token that ends an answer: the chat template's own where it ends a response."""
-    closing = closing_token(checkpoint.tokenizer)
+    tokenizer = checkpoint.tokenizer
+    closing = find_closing_token(tokenizer, tokenizer.all_special_ids)
     return closing if closing in checkpoint.end_ids else checkpoint.end_ids[0]
 
 
