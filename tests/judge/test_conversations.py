@@ -69,6 +69,18 @@ OUTCOMES = {
 }
 
 
+def test_a_program_over_its_memory_is_refused_though_its_test_passes(judge_one: Judge) -> None:
+    answer = "x = bytearray(b'x') * (300 << 20)\ndef f(x): return x * 2"
+    problem = make_problem(DOUBLE).model_copy(update={"memory_limit_mib": 256})
+    assert judge_answer(judge_one, answer, problem).outcome is Outcome.MEMORY_LIMIT
+
+
+def test_a_program_over_its_output_is_refused_though_its_test_passes(judge_one: Judge) -> None:
+    answer = "import os\ndef f(x):\n    for _ in range(20): os.write(2, b'x' * (1 << 20))\n"
+    answer += "    return x * 2"
+    assert judge_answer(judge_one, answer, make_problem(DOUBLE)).outcome is Outcome.OUTPUT_LIMIT
+
+
 @pytest.mark.parametrize("answer", OUTCOMES)
 def test_outcomes_are_those_of_any_program(judge_one: Judge, answer: str) -> None:
     problem = make_problem(DOUBLE).model_copy(update={"memory_limit_mib": 256})

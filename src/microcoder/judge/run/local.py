@@ -166,7 +166,7 @@ class LocalProgram:
         test = self._test_of(task)
         with self._sandboxes.slot.shared():
             run = self._sandboxes.use(self._kind, lambda sandbox: sandbox.run(test, limits))
-            if run.result.signal != signal.SIGKILL or run.result.expired != Expiry.FINISHED:
+            if not _is_killed(run):
                 return run
             self._sandboxes.record.retries += 1
             return self._sandboxes.use(self._kind, lambda sandbox: sandbox.run(test, limits))
@@ -330,10 +330,9 @@ def _is_killed_from_outside(run: Run, limits: Limits, memory_mib: int) -> bool:
     return failure is not None and failure[0] is Outcome.RUNTIME_ERROR
 
 
-def _is_killed(test: Run) -> bool:
-    """Whether the process of a test that is a program was killed, and by no limit of its own."""
-    is_within_limits = test.result.expired == Expiry.FINISHED
-    return test.result.signal == signal.SIGKILL and is_within_limits
+def _is_killed(run: Run) -> bool:
+    """Whether a process was killed, and by no limit that ends it from outside."""
+    return run.result.signal == signal.SIGKILL and run.result.expired == Expiry.FINISHED
 
 
 def _end_of(run: Run) -> tuple[object, ...]:

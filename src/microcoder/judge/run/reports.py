@@ -69,13 +69,8 @@ def judge_conversation(
     """
     assert run.test is not None
     report = read_report(run.test)
-    if report is None and _only_waited(run):
-        if run.test.result.expired == Expiry.CPU:
-            seconds = prepared.checker_limits.cpu_seconds
-            return _refuse_test(f"it took more than {seconds:g} s of CPU time")
-        return _refuse_test(test_rejection or _explain_end(prepared, run.test))
     failure = prepared.find_failure(run)
-    if failure is not None and not _was_not_needed(run, report):
+    if failure is not None and not _took_the_time(prepared, run, report):
         return verdicts.result_of(run, *failure)
     if report is None:
         return _refuse_test(test_rejection or _explain_end(prepared, run.test))
@@ -107,20 +102,22 @@ def _judge_report(prepared: PreparedProblem, run: Run, report: Report) -> TestRe
     return _over_limit(prepared, run)
 
 
-def _only_waited(run: Run) -> bool:
-    """Whether nothing but time passed in a program's process until it was ended.
+def _took_the_time(prepared: PreparedProblem, run: Run, report: Report | None) -> bool:
+    """Whether a test took the time in which its program was ended, which only waited for it.
 
-    A test that waits for the program then sees its end, and reports that. One that does not took
-    the time itself.
+    A test that waits for the program sees its end, and reports that. One that does not comes to an
+    end of its own, or reports nothing.
     """
-    return run.result.expired in (Expiry.WALL, Expiry.CONVERSATION)
-
-
-def _was_not_needed(run: Run, report: Report | None) -> bool:
-    """Whether a test came to its end by itself after its program was ended for waiting."""
-    if report is None or report.ending not in _OWN_ENDS:
+    assert run.test is not None
+    if report is None and run.test.result.expired == Expiry.CPU:
+        return True
+    # A program that broke another limit broke it, whatever its test did meanwhile.
+    failure = prepared.find_failure(run)
+    if failure is None or failure[0] is not Outcome.TIME_LIMIT:
         return False
-    return _only_waited(run)
+    if run.result.expired != Expiry.WALL or run.cpu_seconds > prepared.limits.cpu_seconds:
+        return False
+    return report is None or report.ending in _OWN_ENDS
 
 
 def _raised(prepared: PreparedProblem, run: Run, detail: str) -> TestResult:
@@ -147,6 +144,9 @@ def _refuse_test(words: str) -> TestResult:
 
 def _explain_end(prepared: PreparedProblem, test_run: Run) -> str:
     """Return why a test ended that has reported nothing."""
+    if test_run.result.expired == Expiry.CPU:
+        seconds = prepared.checker_limits.cpu_seconds
+        return f"it took more than {seconds:g} s of CPU time"
     lines = test_run.stderr.strip().splitlines()
     if lines:
         return lines[-1]
