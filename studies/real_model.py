@@ -89,7 +89,7 @@ def sample(model: str, problems: Path, out: Path, temperatures: Sequence[float])
         subprocess.run(command, check=True)
 
 
-def record(samples: Path, problems: Sequence[Problem]) -> Iterator[Row]:
+def record(judge: Judge, samples: Path, problems: Sequence[Problem]) -> Iterator[Row]:
     """Yield the records of the temperatures that are sampled, problem by problem."""
     by_id = {problem.id: problem for problem in problems}
     for temperature in sorted(TEMPERATURES):
@@ -105,10 +105,11 @@ def record(samples: Path, problems: Sequence[Problem]) -> Iterator[Row]:
         for row in read_rows(folder.samples):
             responses[row["problem_id"]].append(row)
         for name, rows in sorted(responses.items()):
-            yield record_problem(by_id[name], rows, verdicts, tokenizer, temperature)
+            yield record_problem(judge, by_id[name], rows, verdicts, tokenizer, temperature)
 
 
 def record_problem(
+    judge: Judge,
     problem: Problem,
     rows: Sequence[Row],
     verdicts: Mapping[tuple[str, int], str],
@@ -126,7 +127,7 @@ def record_problem(
     # A test that is a program compares by itself.
     if temperature == MAIN and problem.assertions is None:
         accepted = [row["program"] for row, is_right in zip(rows, rights, strict=True) if is_right]
-        strict = count_strictly_accepted(problem, accepted)
+        strict = count_strictly_accepted(judge, problem, accepted)
     return {
         "problem": problem.id,
         "temperature": temperature,
@@ -148,11 +149,10 @@ def load_tokenizer(manifest: Mapping[str, Any]) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def count_strictly_accepted(problem: Problem, programs: Sequence[str]) -> int:
+def count_strictly_accepted(judge: Judge, problem: Problem, programs: Sequence[str]) -> int:
     """Return how many of a problem's accepted programs the exact comparison accepts, too."""
     exact = problem.model_copy(update={"checker": Checker(type="exact")})
-    with Judge() as judge:
-        verdicts = judge.judge([Program(program) for program in programs], [exact] * len(programs))
+    verdicts = judge.judge([Program(program) for program in programs], [exact] * len(programs))
     for verdict in verdicts:
         if not verdict.is_scorable:
             raise EvaluatorFault(f"{problem.id} could not be judged anew: {verdict.detail}")
@@ -284,8 +284,9 @@ def main() -> None:
         case "sample":
             sample(arguments.model, arguments.problems, arguments.out, arguments.temperatures)
         case "record":
-            rows = record(arguments.samples, read_problems(arguments.problems))
-            write_rows(arguments.output, rows)
+            problems = read_problems(arguments.problems)
+            with Judge() as judge:
+                write_rows(arguments.output, record(judge, arguments.samples, problems))
         case "report":
             print(describe(list(read_rows(arguments.records))))
 

@@ -23,7 +23,7 @@ from microcoder.train.run.checkpoints import Observer, check_model_folder
 from microcoder.train.run.kept_answers import Answer, keep_answers
 from microcoder.train.run.training import run_training
 from microcoder.train.run.weights import load_checkpoint
-from microcoder.train.trl.fine_tuning import _encode
+from microcoder.train.trl.fine_tuning import _encode, _find_end
 from tests.train.small_runs import SMALL
 
 RECIPES = Path(__file__).parents[2] / "recipes/distill"
@@ -148,16 +148,17 @@ def test_a_fine_tuning_that_was_killed_begins_anew(answers: Path, tmp_path: Path
 def test_prompts_are_in_no_loss_and_only_whole_answers_end(tiny_checkpoint: Path) -> None:
     checkpoint = load_checkpoint(str(tiny_checkpoint), revision=None, dtype="float32")
     tokenizer: Any = checkpoint.tokenizer
+    end_id = _find_end(checkpoint)
     prompt = "Read x, print x.<|sep|>"
-    whole = _encode(Answer("p", prompt, "print(1)", False, True), checkpoint, {})
+    whole = _encode(Answer("p", prompt, "print(1)", False, True), tokenizer, end_id, {})
     prompt_ids = tokenizer(prompt)["input_ids"]
     answer_ids = tokenizer("print(1)")["input_ids"]
     assert whole["input_ids"] == [*prompt_ids, *answer_ids, tokenizer.eos_token_id]
     assert whole["labels"] == [-100] * len(prompt_ids) + [*answer_ids, tokenizer.eos_token_id]
-    cut = _encode(Answer("p", prompt, "print(1)", True, True), checkpoint, {})
+    cut = _encode(Answer("p", prompt, "print(1)", True, True), tokenizer, end_id, {})
     assert cut["input_ids"] == [*prompt_ids, *answer_ids]
     chat = [{"role": "user", "content": "Read x, print x."}]
-    assert _encode(Answer("p", chat, "print(1)", False, True), checkpoint, {}) == whole
+    assert _encode(Answer("p", chat, "print(1)", False, True), tokenizer, end_id, {}) == whole
 
 
 def test_what_is_kept() -> None:
@@ -242,7 +243,9 @@ def test_answers_of_a_server_are_asked_with_the_models_own_template(
     checkpoint = load_checkpoint(str(tiny_checkpoint), revision=None, dtype="float32")
     tokenizer: Any = checkpoint.tokenizer
     for answer in distillation.selection.answers:
-        ids = _encode(answer, checkpoint, distillation.template_options)["input_ids"]
+        end_id = _find_end(checkpoint)
+        row = _encode(answer, tokenizer, end_id, distillation.template_options)
+        ids = row["input_ids"]
         expected = tokenizer(prompts[answer.problem_id])["input_ids"]
         assert ids[: len(expected)] == expected
 

@@ -98,7 +98,10 @@ def fine_tune(
     if most_tokens is None:
         context = find_context(source, revision)
         most_tokens = context.tokens if context is not None else None
-    rows = [_encode(answer, checkpoint, template_options) for answer in answers]
+    end_id = _find_end(checkpoint)
+    rows = []
+    for answer in answers:
+        rows.append(_encode(answer, checkpoint.tokenizer, end_id, template_options))
     fitting = [row for row in rows if most_tokens is None or len(row["input_ids"]) <= most_tokens]
     if not fitting:
         shortest = min(len(row["input_ids"]) for row in rows)
@@ -154,10 +157,12 @@ def _check_template(
 
 
 def _encode(
-    answer: Answer, checkpoint: Checkpoint, template_options: Mapping[str, Any]
+    answer: Answer,
+    tokenizer: PreTrainedTokenizerBase,
+    end_id: int,
+    template_options: Mapping[str, Any],
 ) -> dict[str, list[int]]:
     """Return the tokens of a prompt and its answer, and their labels."""
-    tokenizer = checkpoint.tokenizer
     prompt = answer.prompt
     if not isinstance(prompt, str):
         prompt = render_chat(tokenizer, prompt, template_options)
@@ -170,7 +175,7 @@ def _encode(
     prompt_ids = list(tokenizer(text=prompt, add_special_tokens=is_plain)["input_ids"])
     answer_ids = list(tokenizer(text=completion, add_special_tokens=False)["input_ids"])
     if not answer.is_truncated:
-        answer_ids.append(_find_end(checkpoint))
+        answer_ids.append(end_id)
     return {
         "input_ids": prompt_ids + answer_ids,
         "labels": [_NO_LOSS] * len(prompt_ids) + answer_ids,
