@@ -34,6 +34,7 @@ def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) 
             rewards={"fraction": 0.5, "format": None},
             length_penalty=-0.5,
             masked_why="truncated",
+            counts=False,
         ),
         scored(verdict=Verdict(Outcome.NO_CODE, (), 2)),
     ]

@@ -187,6 +187,7 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "rewards": list(sample.rewards.items()),
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
+        "counts": sample.counts,
         "lost": list(sample.lost.items()),
         "mismatch": None if sample.mismatch is None else asdict(sample.mismatch),
     }
@@ -236,6 +237,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             "rewards": pa.map_(text, number),
             "advantage": number,
             "masked_why": text,
+            "counts": boolean,
             "lost": pa.map_(text, number),
             "mismatch": mismatch,
         }
@@ -248,6 +250,13 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
     import pyarrow.parquet as pq
 
     return pq.read_table(path, columns=columns).to_pylist()
+
+
+def list_columns(path: Path) -> list[str]:
+    """Return the names of a rollout file's columns: earlier versions wrote fewer."""
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(path).names
 
 
 def read_scored(path: Path) -> list[list[ScoredRollout]]:
@@ -305,6 +314,7 @@ def scored_of(row: Mapping[str, Any]) -> ScoredRollout:
         length_penalty=row["length_penalty"],
         mismatch=None if mismatch is None else SamplerMismatch(**mismatch),
         rewards=dict(row["rewards"] or ()),
+        counts=row.get("counts", True),
         lost=dict(row["lost"] or ()),
     )
 
