@@ -37,6 +37,9 @@ VERBS = {
         "Show runs in a browser: overlaid curves, and every rollout with its tests; search, "
         "compare, follow."
     ),
+    "replay": (
+        "Say what another mask, filter, reward or test set would have made of recorded rollouts."
+    ),
     "doctor": (
         "Show this machine's sandbox isolation, speed and languages, and run the sandbox's "
         "self-test."

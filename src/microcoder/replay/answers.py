@@ -166,6 +166,7 @@ def answer_step(
     alternative: str,
     group_filtering: GroupFiltering = "none",
     recorded_filtering: GroupFiltering = "none",
+    tolerance: float = 0.0,
 ) -> StepAnswer:
     """Return what an alternative decides about a step, held against what was decided.
 
@@ -176,6 +177,7 @@ def answer_step(
         alternative: its name.
         group_filtering: the alternative's filter of groups.
         recorded_filtering: the one that has dropped groups already.
+        tolerance: relative difference up to which two advantages are the same.
     """
     samples = list(chain.from_iterable(decided_P_G))
     originals = list(chain.from_iterable(recorded_P_G))
@@ -192,7 +194,7 @@ def answer_step(
     if group_filtering not in ("none", recorded_filtering):
         keeps = FILTERS[group_filtering]
         replaces = sum(not keeps(scored_G) for scored_G in decided_P_G)
-    differing = sum(_differs(before, after) for before, after in pairs)
+    differing = sum(_differs(before, after, tolerance) for before, after in pairs)
     removed = sum_removed_advantages(samples)
     products = measure_products(originals, samples)
     rewards = [sample.reward for sample in samples if sample.reward is not None]
@@ -219,14 +221,19 @@ def answer_step(
 
 
 def list_differing(
-    recorded_P_G: Groups, decided_P_G: Groups, *, step: int, alternative: str
+    recorded_P_G: Groups,
+    decided_P_G: Groups,
+    *,
+    step: int,
+    alternative: str,
+    tolerance: float = 0.0,
 ) -> list[DifferingRollout]:
     """Return the rollouts of a step that an alternative decides otherwise."""
     originals = chain.from_iterable(recorded_P_G)
     samples = chain.from_iterable(decided_P_G)
     rows = []
     for before, after in zip(originals, samples, strict=True):
-        if _differs(before, after) or before.reward != after.reward:
+        if _differs(before, after, tolerance) or before.reward != after.reward:
             row = DifferingRollout(
                 step=step,
                 alternative=alternative,
@@ -248,9 +255,10 @@ def _is_flat(scored_G: Sequence[ScoredRollout]) -> bool:
     return not has_signal([sample.reward for sample in scored_G])
 
 
-def _differs(before: ScoredRollout, after: ScoredRollout) -> bool:
+def _differs(before: ScoredRollout, after: ScoredRollout, tolerance: float) -> bool:
     """Return whether a rollout counts otherwise in the update."""
-    return before.advantage != after.advantage or before.counts != after.counts
+    is_same = math.isclose(before.advantage, after.advantage, rel_tol=tolerance)
+    return not is_same or before.counts != after.counts
 
 
 def measure_products(

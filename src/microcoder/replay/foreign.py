@@ -27,7 +27,7 @@ from microcoder.replay.settings import PLAIN
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.runs import RunDirectory
 
-_ALWAYS = frozenset((Lack.RECIPE, Lack.VERDICTS, Lack.LOG_PROBS, Lack.PROBE))
+_ALWAYS = frozenset((Lack.RECIPE, Lack.LOG_PROBS, Lack.PROBE))
 """What no other trainer records in a form that is read here."""
 
 
@@ -151,7 +151,9 @@ class _Source:
         if token_ids is None:
             token_ids = range(row.num_tokens or 0)
         program = extract_program(row.response, is_truncated=is_truncated)
-        if row.reward is None:
+        if row.verdict is not None:
+            outcome = row.verdict
+        elif row.reward is None:
             outcome = Outcome.SANDBOX_FAULT
         elif row.reward > RIGHT_ABOVE:
             outcome = Outcome.ACCEPTED
@@ -183,6 +185,8 @@ def _find_lacks(source: _Source) -> frozenset[Lack]:
     """Return what the first file's rows do not have."""
     row = next(read_rows(source.files[0], source.form))
     lacks = set(_ALWAYS)
+    if row.verdict is None:
+        lacks.add(Lack.VERDICTS)
     if row.token_ids is None:
         lacks.add(Lack.TOKENS)
     if row.num_tokens is None:

@@ -28,6 +28,7 @@ from typing import Any
 from microcoder.data.formats.values import text_of
 from microcoder.data.rowfiles import read_file
 from microcoder.judge.core.errors import DataError
+from microcoder.judge.core.types import Outcome
 from microcoder.replay.torch_files import read_saved
 
 _WHAT = "rollout file"
@@ -54,6 +55,8 @@ class ForeignRow:
     is_truncated: bool | None
     num_tokens: int | None
     token_ids: Sequence[int] | None
+    verdict: Outcome | None
+    """The outcome of the program, where it has one of our names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +84,8 @@ _OWN_PLACES: Mapping[str, tuple[str, ...]] = {
     "is_truncated": ("is_truncated", "truncated"),
     "num_tokens": ("num_tokens", "response_length", "completion_length"),
     "token_ids": ("token_ids", "completion_ids", "response_ids"),
+    # The second is what `integrations.trl` logs.
+    "verdict": ("verdict", "outcome"),
 }
 """Where rows of the user's own have each field, and those of a trainer may have it, too."""
 
@@ -262,6 +267,7 @@ def _read_row(
         is_truncated=_find_truncation(values, form),
         num_tokens=None if num_tokens is None else int(num_tokens),
         token_ids=None if token_ids is None else tuple(token_ids),
+        verdict=_outcome(_find(values, form, "verdict")),
     )
 
 
@@ -323,6 +329,14 @@ def _find_truncation(values: Mapping[str, Any], form: Format) -> bool | None:
             return False
     found = _find(values, Format("rows", ()), "is_truncated")
     return None if found is None else bool(found)
+
+
+def _outcome(value: object) -> Outcome | None:
+    """Return the outcome of a name; None for any other value."""
+    for outcome in Outcome:
+        if outcome == value:
+            return outcome
+    return None
 
 
 def _number(value: object, where: str, name: str) -> float | None:

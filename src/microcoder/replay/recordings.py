@@ -11,12 +11,22 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from microcoder.judge.core.errors import DataError, explain_fault
+from microcoder.judge.core.errors import ConfigError, DataError, explain_fault
+from microcoder.judge.core.types import Problem
 from microcoder.replay.settings import ReplayConfig, pick_tables
 from microcoder.train.metrics import StepMetrics
+from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.rollouts import ScoredRollout
 from microcoder.train.run.probe import Probe, read_probe
-from microcoder.train.runs import RunDirectory, list_columns, read_scored, read_steps, steps_in
+from microcoder.train.run.tasks import load_tasks
+from microcoder.train.runs import (
+    RunDirectory,
+    list_columns,
+    problems_digest,
+    read_scored,
+    read_steps,
+    steps_in,
+)
 
 
 class Lack(StrEnum):
@@ -59,7 +69,10 @@ CONSEQUENCES: dict[Lack, str] = {
         "what the trainer used"
     ),
     Lack.WEIGHTS: "the weights of rewards are not recorded: each counts once",
-    Lack.RECIPE: "the recipe is not recorded: what is not named is GRPO's, without a mask",
+    Lack.RECIPE: (
+        "the recipe is not recorded: what is not named is GRPO's, without a mask; advantages that "
+        "agree to 0.1 % count as the same, since each trainer adds an epsilon of its own"
+    ),
     Lack.FILTERED: (
         "groups that dynamic filtering dropped are not recorded: an alternative is replayed on the "
         "groups that were kept"
@@ -151,6 +164,28 @@ def open_run(root: Path) -> Recording:
         probe=None if Lack.PROBE in lacks else read_probe(run),
         paths=(root,),
     )
+
+
+def read_own_problems(recording: Recording) -> dict[str, Problem]:
+    """Return the training problems of a run by id, from the files that its recipe names.
+
+    Raises:
+        ConfigError: it is not a run of ours, and no other trainer names its problems.
+        DataError: the files are gone, or hold other problems than were trained on.
+    """
+    if recording.format != "microcoder":
+        raise ConfigError(
+            f"rollouts of {recording.format} do not come with their problems; name them: --tests "
+            "or --problems FILE.jsonl"
+        )
+    manifest = RunDirectory(recording.paths[0]).read_manifest()
+    tasks = load_tasks(TrainConfig.model_validate(manifest["config"]))
+    if tasks.as_record()["digest"] != problems_digest(manifest):
+        raise DataError(
+            f"the problems that {recording.name} names have changed since it was trained; name a "
+            "file with those that count now: --tests FILE.jsonl"
+        )
+    return {task.problem.id: task.problem for task in tasks.train}
 
 
 def _read_run(

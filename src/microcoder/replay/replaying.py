@@ -35,6 +35,9 @@ from microcoder.train.run.probe import Choice, choose_temperature
 OWN = "own recipe"
 """Name of the recorded recipe, under which a replay is checked."""
 
+OTHER_EPSILON = 1e-3
+"""Relative difference that another epsilon in the deviation makes, at most: TRL's is 1e-4."""
+
 _COMPARED = ("reward", "advantage", "masked_why", "counts", "length_penalty", "rewards", "lost")
 """Decisions about a rollout that must come out as they were recorded."""
 
@@ -186,7 +189,13 @@ class _Column:
         answer = _answer(step, decided_P_G, name, recording, algorithm.group_filtering)
         self.answers.append(answer)
         if on_differing is not None:
-            rows = list_differing(step.scored_P_G, decided_P_G, step=step.step, alternative=name)
+            rows = list_differing(
+                step.scored_P_G,
+                decided_P_G,
+                step=step.step,
+                alternative=name,
+                tolerance=find_tolerance(recording),
+            )
             on_differing(rows)
 
     def finish(self, recording: Recording, facts: Sequence[StepFacts]) -> ReplayedAlternative:
@@ -223,7 +232,13 @@ def _answer(
         alternative=name,
         group_filtering=group_filtering or recorded_filtering,
         recorded_filtering=recorded_filtering,
+        tolerance=find_tolerance(recording),
     )
+
+
+def find_tolerance(recording: Recording) -> float:
+    """Return the relative difference up to which two advantages of a recording are the same."""
+    return OTHER_EPSILON if Lack.RECIPE in recording.lacks else 0.0
 
 
 def _find_fault(step: RecordedStep, decided_P_G: Groups, fact: StepFacts) -> str:
