@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 NUM_ORDERS = 999
 """Random orders of the groups with which the recorded one is compared."""
+_ORDERS_AT_ONCE = 37
+"""Orders that are in memory together; divides `NUM_ORDERS`."""
 FALSE_ALARM_RATE = 0.01
 """Share of clean runs in which an alarm is raised."""
 
@@ -85,16 +87,17 @@ def _find_change(groups: Sequence[GroupCount], seed: int) -> Onset | None:
     begins = np.flatnonzero(np.diff(places)) + 1
     if not len(begins):
         return None
-    gains = _gain(paid, wrong, begins)
+    gains = _gains(paid, wrong, begins)
     best = int(np.argmax(gains))
     if gains[best] <= 0:
         return None
     orders = np.random.default_rng(seed)
     as_large = 0
-    for _ in range(NUM_ORDERS):
-        order = orders.permutation(len(paid))
+    for _ in range(NUM_ORDERS // _ORDERS_AT_ONCE):
+        order = orders.permuted(np.tile(np.arange(len(paid)), (_ORDERS_AT_ONCE, 1)), axis=1)
+        largest = _gains(paid[order], wrong[order], begins).max(axis=1)
         # Rounding must not make an equal gain a smaller one.
-        as_large += _gain(paid[order], wrong[order], begins).max() >= gains[best] - 1e-9
+        as_large += int((largest >= gains[best] - 1e-9).sum())
     p_value = (1 + as_large) / (1 + NUM_ORDERS)
     if p_value > FALSE_ALARM_RATE:
         return None
@@ -107,18 +110,26 @@ def _find_change(groups: Sequence[GroupCount], seed: int) -> Onset | None:
     )
 
 
-def _gain(paid: "Counts", wrong: "Counts", begins: "NDArray[np.int64]") -> "Counts":
-    """Return the gain in log-likelihood of a change at each place; 0 where the share falls."""
+def _gains(paid: "Counts", wrong: "Counts", begins: "NDArray[np.int64]") -> "Counts":
+    """Return the gain in log-likelihood of a change at each place; 0 where the share falls.
+
+    The last axis of `paid` and `wrong` are the groups; there may be one before it, of orders.
+    """
     import numpy as np
 
-    paid_before = np.cumsum(paid)[begins - 1]
-    wrong_before = np.cumsum(wrong)[begins - 1]
-    paid_after = paid.sum() - paid_before
-    wrong_after = wrong.sum() - wrong_before
+    paid_so_far = np.cumsum(paid, axis=-1)
+    wrong_so_far = np.cumsum(wrong, axis=-1)
+    paid_before = paid_so_far[..., begins - 1]
+    wrong_before = wrong_so_far[..., begins - 1]
+    # Of all orders the sums are the same.
+    num_paid = paid_so_far[..., -1:]
+    num_wrong = wrong_so_far[..., -1:]
+    paid_after = num_paid - paid_before
+    wrong_after = num_wrong - wrong_before
     gain = (
         _log_likelihood(paid_before, wrong_before)
         + _log_likelihood(paid_after, wrong_after)
-        - _log_likelihood(paid.sum(), wrong.sum())
+        - _log_likelihood(num_paid, num_wrong)
     )
     rises = wrong_after * paid_before > wrong_before * paid_after
     return np.where(rises, gain, 0.0)
