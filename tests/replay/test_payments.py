@@ -107,7 +107,7 @@ def test_a_program_that_was_paid_within_a_wider_limit_is_too_slow() -> None:
     code = "n = int(input())\nwhile n: n -= 1\nprint(n)\n"
     assert find_way(code, Outcome.TIME_LIMIT, SUM) is Way.TOO_SLOW
     assert find_way(code, Outcome.WRONG_ANSWER, SUM) is Way.OTHER_INPUTS
-    assert find_way(None, Outcome.NO_CODE) is Way.OTHER_INPUTS
+    assert find_way(None, Outcome.NO_CODE) is Way.NO_PROGRAM
 
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"

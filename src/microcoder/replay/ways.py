@@ -26,6 +26,8 @@ class Way(StrEnum):
     """Its answer does not depend on the input."""
     TOO_SLOW = "too slow"
     """It ran into a limit of time or memory when it was judged again."""
+    NO_PROGRAM = "no program"
+    """The response holds no program."""
     OTHER_INPUTS = "other inputs"
     """It is wrong on tests that did not decide before."""
 
@@ -53,7 +55,9 @@ def find_way(code: str | None, outcome: Outcome, problem: Problem | None = None)
         outcome: the verdict that refuses it.
         problem: with the tests whose outputs it may hold; None if unknown.
     """
-    source = code or ""
+    if code is None:
+        return Way.NO_PROGRAM
+    source = code
     if _FORGES.search(source):
         return Way.FORGING
     if _ENDS.search(source):
