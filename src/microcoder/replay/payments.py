@@ -126,7 +126,8 @@ class Payments:
                 wrong=wrong,
                 unpaid_right=unpaid_right,
                 share=share,
-                low=low,
+                # Rounding leaves the last bits of a lower end that is 0.
+                low=low if wrong else 0.0,
                 high=high,
             )
         )

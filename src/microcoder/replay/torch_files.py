@@ -13,6 +13,20 @@ from typing import Any
 from microcoder.judge.core.errors import DataError
 
 
+_DAMAGES = (
+    AttributeError,
+    EOFError,
+    IndexError,
+    KeyError,
+    OSError,
+    TypeError,
+    ValueError,
+    pickle.UnpicklingError,
+    zipfile.BadZipFile,
+)
+"""What a damaged archive or pickle raises."""
+
+
 def read_saved(path: Path) -> Any:  # noqa: ANN401 - any plain value
     """Return the plain values of a file that `torch.save` wrote; DataError if it is none."""
     try:
@@ -20,7 +34,7 @@ def read_saved(path: Path) -> Any:  # noqa: ANN401 - any plain value
             names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
             content = archive.read(names[0])
         return _Plain(io.BytesIO(content)).load()
-    except (OSError, IndexError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+    except _DAMAGES as error:
         raise DataError(
             f"{path} is no file that torch.save wrote ({type(error).__name__}: {error})"
         ) from None
@@ -34,6 +48,10 @@ class _Nothing:
 
     def __setstate__(self, _: object) -> None:
         """Ignore the state."""
+
+    def __call__(self, *_: object) -> "_Nothing":
+        """Do nothing where it stands for a function."""
+        return self
 
 
 class _Plain(pickle.Unpickler):
