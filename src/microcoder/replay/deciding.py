@@ -106,7 +106,8 @@ def build_decider(
     _check_lacks(recording, resolved)
     is_kept = config.rewards == recording.config.rewards
     if is_rejudged:
-        give = _ask_rewards(config, problems)
+        # Rewards of the user's own have given way: those of the package look at no problem.
+        give = _ask_rewards(config, None)
     elif Lack.VERDICTS in recording.lacks or (is_kept and config.has_own_rewards):
         give = _keep_rewards(config)
     elif is_kept:

@@ -213,7 +213,7 @@ class _Column:
 def _rejudged_column(recording: Recording, rejudging: Rejudging) -> _Column:
     """Return the column of the recorded recipe with other verdicts."""
     resolved = resolve(rejudging.alternative(recording.config), recording.config)
-    decider = build_decider(recording, resolved, problems=rejudging.problems, is_rejudged=True)
+    decider = build_decider(recording, resolved, is_rejudged=True)
     return _Column(resolved, decider, is_rejudged=True)
 
 
