@@ -244,6 +244,11 @@ def test_every_sentence_is_written_where_it_is_true_and_only_there(
     assert "The diversity rule would have chosen temperature" in kept
     assert "The diversity rule" not in mask_all
     assert "rewards change" in without
+    outside = {"algorithm.masking.leave_out_of": "denominator", "algorithm.loss": "dapo"}
+    left_out = replayed(masked_run, Alternative("outside", outside))
+    text = " ".join(tell_alternative(left_out.alternatives[0], left_out.recorded))
+    assert f"; {sum(left_out.recorded.masked.values())} responses enter or leave the loss" in text
+    assert "denominator" not in mask_all
     bare = Alternative("bare", {"rewards": '[{name = "all_tests"}]'})
     changed = replayed(rewarded_run, bare)
     text = " ".join(tell_alternative(changed.alternatives[0], changed.recorded))

@@ -103,6 +103,8 @@ class StepAnswer:
     """The same as shares of `advantage_total`, as in `StepMetrics.doses`."""
     differing: int
     """Rollouts whose advantage, or place in the loss's denominator, is another."""
+    recounted: int
+    """Those of them that count in the loss's denominator here or there only."""
     products: Products
     """Of the recorded and the alternative's advantages, a component a rollout."""
     cosine: float | None
@@ -214,6 +216,7 @@ def answer_step(
         taken=removed.removed,
         doses=share_removed_advantages(samples),
         differing=differing,
+        recounted=sum(before.counts != after.counts for before, after in pairs),
         products=products,
         cosine=products.cosine,
         differs=bool(differing or replaces),
@@ -287,6 +290,8 @@ class RunAnswer:
     differing_steps: int
     differing: int
     """Rollouts that count otherwise."""
+    recounted: int
+    """Rollouts that count in the loss's denominator here or there only."""
     cosine: float | None
     """Cosine of all advantages of the run."""
     rewards_changed: int
@@ -327,6 +332,7 @@ def sum_up(
         first_difference=differing[0] if differing else None,
         differing_steps=len(differing),
         differing=sum(answer.differing for answer in answers),
+        recounted=sum(answer.recounted for answer in answers),
         cosine=products.cosine,
         rewards_changed=sum(answer.rewards_changed for answer in answers),
         flat_groups=sum(answer.flat_groups for answer in answers),

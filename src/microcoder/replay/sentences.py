@@ -95,6 +95,8 @@ def _tell_updates(run: RunAnswer) -> str:
             f"; {run.replaces_groups:,} of {run.num_groups:,} groups would have given way to other "
             "problems"
         )
+    if run.recounted:
+        text += f"; {run.recounted:,} responses enter or leave the loss's denominator"
     if run.cosine is not None:
         text += f" (cosine of all advantages {run.cosine:.3f})"
     return f"{text}."

@@ -12,7 +12,6 @@ from typing import Any
 
 from microcoder.judge.core.errors import DataError
 
-
 _DAMAGES = (
     AttributeError,
     EOFError,
