@@ -1,8 +1,10 @@
 """Paid and wrong: when it begins, by whom, and how often a clean run is accused."""
 
+import csv
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -202,3 +204,56 @@ def test_what_the_sandbox_could_not_judge_is_neither_right_nor_wrong() -> None:
     payments.add(RecordedStep(step=1, scored_P_G=[[unscored]]))
     (step,) = payments.finish().steps
     assert (step.paid, step.wrong, step.share) == (0, 0, None)
+
+
+RECORDS = Path(__file__).parents[2] / "records" / "reward_hacking-payments.csv"
+
+
+def read_study() -> dict[tuple[str, int], list[GroupCount]]:
+    """Return the paid groups of the sixteen runs of `reward_hacking`, by judge and seed.
+
+    The records have the counts of each step; to which group a payment belongs is drawn.
+    """
+    runs: dict[tuple[str, int], list[GroupCount]] = {}
+    chance = random.Random(1)
+    for row in csv.DictReader(RECORDS.read_text().splitlines()):
+        num_scored = int(row["num_scored"])
+        wrong = round(float(row["paid_wrong"]) * num_scored)
+        right = round((float(row["accuracy"]) - float(row["unpaid_right"])) * num_scored)
+        counts = [[0, 0] for _ in range(NUM_GROUPS)]
+        for number in range(wrong + right):
+            group = chance.choice(counts)
+            group[0] += 1
+            group[1] += number < wrong
+        groups = runs.setdefault((row["level"], int(row["seed"])), [])
+        groups += [GroupCount(int(row["step"]), *count) for count in counts]
+    return runs
+
+
+def find_truth(groups: list[GroupCount]) -> int | None:
+    """Return the step from which on the share of the wrong stays above twice that of the first
+    three steps; None if it does not.
+    """
+    shares = []
+    for step in range(1, NUM_STEPS + 1):
+        of_step = [group for group in groups if group.step == step]
+        paid = sum(group.paid for group in of_step)
+        shares.append(sum(group.wrong for group in of_step) / paid)
+    low = [number for number, share in enumerate(shares, 1) if share <= 2 * max(shares[:3])]
+    return None if low[-1] == NUM_STEPS else low[-1] + 1
+
+
+def test_of_the_runs_of_the_study_those_that_hack_are_named_within_two_steps() -> None:
+    """Eight were paid by our judge; of eight others one gave its tricks up."""
+    hacked = 0
+    for (level, seed), groups in read_study().items():
+        truth = find_truth(groups)
+        onset = find_onset(groups)
+        if truth is None:
+            assert onset is None, f"{level} {seed}: {onset}"
+            continue
+        hacked += 1
+        assert level == "the naive grader"
+        assert onset is not None, f"{level} {seed}"
+        assert abs(onset.step - truth) <= 2, f"{level} {seed}: {onset}, truth {truth}"
+    assert hacked == 7

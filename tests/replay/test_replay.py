@@ -210,9 +210,7 @@ def test_a_changed_record_is_noticed(masked_run: Path, tmp_path: Path) -> None:
     assert "gives every recorded reward" in tell_reproduction(exact)
 
 
-def test_every_sentence_is_written_where_it_is_true_and_only_there(
-    masked_run: Path, adaptive_run: Path, rewarded_run: Path
-) -> None:
+def test_every_sentence_is_written_where_it_is_true_and_only_there(masked_run: Path) -> None:
     found = replayed(masked_run, MASK_ALL, Alternative("same", {"seed": "2"}), NO_MASK)
     mask_all, same, no_mask = (
         " ".join(tell_alternative(one, found.recorded)) for one in found.alternatives
@@ -230,6 +228,15 @@ def test_every_sentence_is_written_where_it_is_true_and_only_there(
     assert "It masks" not in no_mask
     assert "the same as recorded; no reward changes" in mask_all
     assert "would have given way" not in mask_all
+    assert NOT_THE_OTHER_RUN in describe_replay(found)
+    assert NOT_THE_OTHER_RUN not in describe_replay(replayed(masked_run))
+
+
+def test_a_sentence_names_groups_rewards_and_penalties_where_they_change(
+    masked_run: Path, adaptive_run: Path, rewarded_run: Path
+) -> None:
+    found = replayed(masked_run, MASK_ALL)
+    mask_all = " ".join(tell_alternative(found.alternatives[0], found.recorded))
     changes = {"algorithm.group_filtering": "dynamic", "algorithm.problem_choice": "uniform"}
     filtering = replayed(masked_run, Alternative("filter", changes))
     text = " ".join(tell_alternative(filtering.alternatives[0], filtering.recorded))
@@ -255,8 +262,6 @@ def test_every_sentence_is_written_where_it_is_true_and_only_there(
     became = changed.alternatives[0].run
     assert f"{became.became_flat} became flat, {became.became_mixed} mixed" in text
     assert "became flat" not in mask_all
-    assert NOT_THE_OTHER_RUN in describe_replay(found)
-    assert NOT_THE_OTHER_RUN not in describe_replay(replayed(masked_run))
 
 
 def test_the_command_prints_a_table_json_and_the_rollouts_that_differ(
