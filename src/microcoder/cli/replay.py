@@ -135,9 +135,10 @@ def _open_judge(
     workers: int | None,
 ) -> Rejudging:
     """Return what judges the programs again, by other tests, another comparison or both."""
-    from microcoder.judge import Judge
+    from microcoder.judge import Judge, StopRule
     from microcoder.replay.recordings import read_own_problems
     from microcoder.replay.rejudging import Rejudging, compare_by
+    from microcoder.train.recipe.recipe import build_rewards
 
     judged_by = _read_problems(tests) or problems or read_own_problems(recording)
     name = "re-judged" if tests is None else tests.name.partition(".")[0]
@@ -145,9 +146,12 @@ def _open_judge(
         label, _, comparison = judge.rpartition("=")
         judged_by = compare_by(judged_by, comparison)
         name = label or comparison
-    return Rejudging(
-        stack.enter_context(Judge(workers=workers, stop="first_failure")), judged_by, name=name
-    )
+    # A reward that reads all tests, such as `fraction`, has all of them run.
+    config = recording.config
+    reads_all = not config.has_own_rewards and build_rewards(config.rewards).needs_all_tests
+    stop: StopRule = "never" if reads_all else "first_failure"
+    judging = stack.enter_context(Judge(workers=workers, stop=stop))
+    return Rejudging(judging, judged_by, name=name)
 
 
 def _write(file: TextIO, some: Sequence[DifferingRollout]) -> None:
