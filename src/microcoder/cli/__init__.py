@@ -73,6 +73,7 @@ CONFIGS = {
     "eval": "microcoder.eval.config:EvalConfig",
     "distill": "microcoder.eval.config:DistillConfig",
     "data build": "microcoder.data.corpus.settings:BuildConfig",
+    "replay": "microcoder.replay.settings:ReplayConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
 
@@ -132,6 +133,17 @@ USUAL_KEYS = {
         "heldout.benchmark.path",
         "heldout.sampling.num_samples",
         "heldout.sampling.max_tokens",
+    ),
+    "replay": (
+        "algorithm.advantage",
+        'algorithm.masking.kind = "conditional"',
+        'algorithm.masking.kind = "all"',
+        'algorithm.masking.kind = "none"',
+        "algorithm.masking.rho",
+        "algorithm.masking.leave_out_of",
+        "algorithm.group_filtering",
+        "rewards.name",
+        "rollout.temperature.converged_diversity",
     ),
     "data build": (
         "name",

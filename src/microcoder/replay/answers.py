@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from statistics import fmean
 
-from microcoder.replay.recordings import RIGHT_ABOVE, Lack, RecordedStep
+from microcoder.replay.recordings import Lack, RecordedStep
 from microcoder.train.algorithm.selection import FILTERS, GroupFiltering
 from microcoder.train.metrics import Groups, measure_responses
 from microcoder.train.rollouts import (
@@ -40,10 +40,6 @@ class StepFacts:
     """Share of distinct 4-grams, as in training; None where tokens are not recorded."""
     looping_share: float | None
     """Share of responses that end in a loop."""
-    paid: int
-    """Rollouts with a reward above 0.5."""
-    paid_wrong: int
-    """Those of them whose program the recorded verdict refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +131,6 @@ def describe_step(step: RecordedStep, lacks: frozenset[Lack]) -> StepFacts:
     """Return the facts of a step; None for what is not recorded."""
     samples = list(chain.from_iterable(step.scored_P_G))
     measured = measure_responses(step.scored_P_G)
-    paid = [sample for sample in samples if is_paid(sample)]
     has_tokens = Lack.TOKENS not in lacks
     looping_share = None
     if has_tokens:
@@ -150,14 +145,7 @@ def describe_step(step: RecordedStep, lacks: frozenset[Lack]) -> StepFacts:
         truncated_share=None if Lack.TRUNCATION in lacks else measured["truncated_share"],
         diversity=measured["diversity"] if has_tokens else None,
         looping_share=looping_share,
-        paid=len(paid),
-        paid_wrong=sum(not sample.verdict.is_accepted for sample in paid),
     )
-
-
-def is_paid(sample: ScoredRollout) -> bool:
-    """Return whether a rollout was rewarded, its length penalty left out."""
-    return sample.reward is not None and sample.reward - sample.length_penalty > RIGHT_ABOVE
 
 
 def answer_step(

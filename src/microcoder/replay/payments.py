@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from microcoder.judge.core.types import Problem
 from microcoder.lab.studies.accuracy import wilson_interval
-from microcoder.replay.answers import is_paid
 from microcoder.replay.onset import GroupCount, Onset, find_onset
-from microcoder.replay.recordings import RecordedStep
+from microcoder.replay.recordings import RIGHT_ABOVE, RecordedStep
 from microcoder.replay.ways import Way, find_way
+from microcoder.train.rollouts import ScoredRollout
 
 _LONGEST_EXAMPLE = 2000
 """Characters of an example's program that are kept."""
@@ -158,3 +158,8 @@ class Payments:
             sample_index=example.sample_index,
             program=example.program,
         )
+
+
+def is_paid(sample: ScoredRollout) -> bool:
+    """Return whether a rollout was rewarded, its length penalty left out."""
+    return sample.reward is not None and sample.reward - sample.length_penalty > RIGHT_ABOVE
