@@ -12,7 +12,7 @@ from microcoder import ConfigError, Judge, Problem
 from microcoder.cli import main
 from microcoder.judge.core.types import Checker
 from microcoder.replay import Rejudging, compare_by, open_recording, replay
-from microcoder.replay.sentences import tell_payments
+from microcoder.replay.sentences import describe_replay, tell_payments, tell_weak
 
 RIGHT = "```python\na, b = map(int, input().split())\nprint(a + b)\n```"
 CONSTANT = "```python\nprint(42)\n```"
@@ -72,6 +72,13 @@ def test_better_tests_find_when_hacking_began_and_judge_each_program_once(
     assert all(changed[step] > 0 for step in range(BEGIN, 13))
     assert better.run.first_difference == BEGIN
     assert f"begins to rise in step {onset.step}" in " ".join(tell_payments(found.payments))
+    (weak,) = found.weak_problems
+    assert (weak.problem_id, weak.test, weak.input, weak.output) == ("sum", 2, "1 2", "3")
+    assert weak.accepted == "a, b = map(int, input().split())\nprint(a + b)\n"
+    assert weak.refused == "print(42)\n"
+    assert weak.first_step == BEGIN
+    assert weak.num_rollouts == sum(step.wrong for step in found.payments.steps)
+    assert "test 2 tells two accepted programs apart" in tell_weak(found.weak_problems)
     # What is known is not judged again, also for another recording.
     replay(recording, rejudging=again)
     assert again.num_judged == 4
@@ -84,6 +91,8 @@ def test_a_clean_run_is_not_accused_by_better_tests(judge: Judge, tmp_path: Path
     assert found.payments.onset is None
     assert "none of" in " ".join(tell_payments(found.payments))
     assert found.alternatives[0].run.first_difference is None
+    assert found.weak_problems == ()
+    assert "too weak" not in " ".join(describe_replay(found))
 
 
 def test_another_comparison_changes_what_it_refuses(judge: Judge, tmp_path: Path) -> None:
@@ -123,7 +132,9 @@ def test_the_command_judges_by_a_file_of_tests(
     path = write_weak_run(tmp_path / "hacked.jsonl", hacks=True)
     tests = tmp_path / "better.jsonl"
     tests.write_text(BETTER.model_dump_json() + "\n")
-    main(["replay", str(path), "--tests", str(tests), "--workers", "1"])
+    weak = tmp_path / "weak.jsonl"
+    main(["replay", str(path), "--tests", str(tests), "--workers", "1", "--weak", str(weak)])
+    assert [json.loads(line)["input"] for line in weak.read_text().splitlines()] == ["1 2"]
     text = capsys.readouterr().out
     assert "better: the update would first have differed in step 7" in text
     assert "Paid and wrong, by the better verdicts:" in text

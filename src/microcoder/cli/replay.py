@@ -13,7 +13,7 @@ from cyclopts.types import PositiveInt
 
 from microcoder.cli.display import Json, parse_overrides, printable
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.files import new_file, to_line
+from microcoder.judge.core.files import new_file, to_line, write_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,6 +35,7 @@ def replay(
     format: str | None = None,
     limit: PositiveInt | None = None,
     rows: Path | None = None,
+    weak: Path | None = None,
     workers: PositiveInt | None = None,
     json: Json = False,
 ) -> None:
@@ -65,6 +66,9 @@ def replay(
         Limit of response tokens, where the files do not say it.
     rows
         Write every rollout that an alternative decides otherwise to this file, as JSON lines.
+    weak
+        With --tests: write the problems whose tests were too weak to this file, as JSON lines: two
+        programs that were paid, and the test that refuses one of them.
     workers
         Programs judged in parallel; by default one per processor.
     """
@@ -77,6 +81,8 @@ def replay(
     from microcoder.replay.sentences import describe_replay
     from microcoder.replay.settings import Alternative, name_alternative, name_changes
 
+    if weak and not tests:
+        raise ConfigError("--weak needs better tests; add --tests PROBLEMS.jsonl, or leave it out")
     changes = parse_overrides(tuple(flags))
     alternatives = [Alternative(name_alternative(recipe), recipe=recipe) for recipe in against]
     if changes:
@@ -99,6 +105,8 @@ def replay(
             rejudging=rejudging,
             on_differing=on_differing,
         )
+    if weak:
+        write_rows(weak, [asdict(problem) for problem in found.weak_problems])
     if json:
         print(to_line(asdict(found)), end="")
         return

@@ -22,6 +22,7 @@ from microcoder.replay.answers import (
     sum_up,
 )
 from microcoder.replay.deciding import Decider, build_decider
+from microcoder.replay.disagreements import Disagreements, WeakProblem
 from microcoder.replay.payments import PaymentCurve, Payments
 from microcoder.replay.recordings import CONSEQUENCES, Lack, RecordedStep, Recording
 from microcoder.replay.rejudging import Rejudging
@@ -90,6 +91,8 @@ class Replay:
     payments: PaymentCurve | None
     """What was paid and is wrong, by the verdicts of the re-judging if there is one, else by the
     recorded; None where no verdicts are recorded."""
+    weak_problems: tuple[WeakProblem, ...]
+    """Problems of which a program was paid that the re-judging refuses; empty without one."""
 
 
 def replay(
@@ -124,6 +127,7 @@ def replay(
         columns.append(_Column(resolved, decider))
     if rejudging is not None:
         columns.append(_rejudged_column(recording, rejudging))
+    disagreements = Disagreements({} if rejudging is None else rejudging.problems)
     payments = None
     if rejudging is not None:
         payments = Payments(rejudging.name, rejudging.problems)
@@ -149,6 +153,7 @@ def replay(
         judged = step if rejudging is None else rejudging.judge_step(step)
         if payments is not None:
             payments.add(judged)
+        disagreements.add(step.step, judged.scored_P_G)
         for column in columns:
             column.add(step, judged, recording, on_differing)
     if not facts:
@@ -163,6 +168,7 @@ def replay(
         facts=tuple(facts),
         alternatives=tuple(column.finish(recording, facts) for column in columns),
         payments=None if payments is None else payments.finish(),
+        weak_problems=disagreements.finish(),
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from microcoder.replay.answers import RunAnswer
+from microcoder.replay.disagreements import WeakProblem
 from microcoder.replay.payments import PaymentCurve
 from microcoder.replay.replaying import Replay, ReplayedAlternative, Reproduction
 
@@ -46,6 +47,8 @@ def describe_replay(found: Replay) -> list[str]:
             lines += ["", *tell_alternative(alternative, run)]
     if found.payments is not None:
         lines += ["", *tell_payments(found.payments)]
+    if found.weak_problems:
+        lines.append(tell_weak(found.weak_problems))
     if found.alternatives:
         lines += ["", NOT_THE_OTHER_RUN]
     if found.notes:
@@ -189,6 +192,17 @@ def tell_payments(curve: PaymentCurve) -> list[str]:
                 f"{way.problem_id} sample {way.sample_index} of step {way.step}"
             )
     return sentences
+
+
+def tell_weak(problems: Sequence[WeakProblem]) -> str:
+    """Return how many problems had tests that were too weak, and of which input one is wrong."""
+    first = problems[0]
+    text = (
+        f"The tests of {len(problems):,} problems were too weak, most often of {first.problem_id}"
+    )
+    if first.accepted is None:
+        return f"{text}: test {first.test} refuses what was paid."
+    return f"{text}: test {first.test} tells two accepted programs apart."
 
 
 def _tabulate(found: Replay) -> list[str]:
