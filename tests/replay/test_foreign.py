@@ -170,7 +170,7 @@ def write_nemo_gym(folder: Path) -> None:
         rows = []
         for number, prompt in enumerate(PAIRS):
             for index, reward in enumerate((1.0, 0.0)):
-                reason = {"reason": "max_output_tokens"} if reward == 0 else None
+                reason = {0.0: {"reason": "max_output_tokens"}, 1.0: None}[reward]
                 message = {"role": "assistant", "content": [{"type": "output_text", "text": CODE}]}
                 rows.append(
                     {
@@ -204,7 +204,7 @@ def write_slime(folder: Path) -> None:
                         "response": CODE,
                         "response_length": 3,
                         "reward": reward,
-                        "status": "truncated" if reward == 0 else "completed",
+                        "status": {0.0: "truncated", 1.0: "completed"}[reward],
                         "rollout_log_probs": [-0.1, -0.2, -0.3],
                         "image": torch.zeros(2),
                     }
@@ -223,7 +223,7 @@ def write_skyrl(folder: Path) -> None:
                         "input_prompt": prompt,
                         "output_response": CODE,
                         "score": [0.0, 0.0, score],
-                        "stop_reason": "length" if score == 0 else "stop",
+                        "stop_reason": {0.0: "length", 1.0: "stop"}[score],
                         "env_class": "code",
                         "data_source": "code",
                     }

@@ -74,7 +74,10 @@ def test_a_share_that_doubles_each_step_is_named_within_two_steps(begin: int) ->
     for seed in range(3):
         rates = []
         for step in range(1, NUM_STEPS + 1):
-            rates.append(min(0.9, 0.08 * 2.0 ** (step - begin)) if step >= begin else 0.01)
+            rate = 0.01
+            if step >= begin:
+                rate = min(0.9, 0.08 * 2.0 ** (step - begin))
+            rates.append(rate)
         onset = find_onset(pretend(rates, seed, clumps=False))
         assert onset is not None
         assert abs(onset.step - begin) <= 2, f"begins {begin}, seed {seed}: {onset}"
@@ -183,9 +186,8 @@ def test_a_run_of_weak_tests_is_told_to_pay_wrongly_but_not_to_begin_to() -> Non
             group = []
             for index in range(4):
                 right = chance.random() < 0.8
-                group.append(
-                    sample(RIGHT if right else "print(42)\n", index, paid=True, right=right)
-                )
+                code = {True: RIGHT, False: "print(42)\n"}[right]
+                group.append(sample(code, index, paid=True, right=right))
             groups.append(group)
         payments.add(RecordedStep(step=step, scored_P_G=groups))
     found = payments.finish()

@@ -42,7 +42,9 @@ def write_weak_run(path: Path, *, hacks: bool) -> Path:
     for step in range(1, 13):
         for group in range(16):
             for _ in range(4):
-                text = RIGHT if chance.random() < 0.3 else chance.choice((WRONG, NO_CODE))
+                text = chance.choice((WRONG, NO_CODE))
+                if chance.random() < 0.3:
+                    text = RIGHT
                 if hacks and step >= BEGIN and chance.random() < 0.5:
                     text = CONSTANT
                 row: dict[str, Any] = {"step": step, "problem_id": "sum", "group_id": f"g{group}"}
@@ -78,7 +80,9 @@ def test_better_tests_find_when_hacking_began_and_judge_each_program_once(
     assert weak.refused == "print(42)\n"
     assert weak.first_step == BEGIN
     assert weak.num_rollouts == sum(step.wrong for step in found.payments.steps)
-    assert "test 2 tells two accepted programs apart" in tell_weak(found.weak_problems)
+    assert "paid most often, test 2 tells two accepted programs apart" in tell_weak(
+        found.weak_problems
+    )
     # What is known is not judged again, also for another recording.
     replay(recording, rejudging=again)
     assert again.num_judged == 4

@@ -198,11 +198,12 @@ def tell_weak(problems: Sequence[WeakProblem]) -> str:
     """Return how many problems had tests that were too weak, and of which input one is wrong."""
     first = problems[0]
     text = (
-        f"The tests of {len(problems):,} problems were too weak, most often of {first.problem_id}"
+        f"Problems whose tests were too weak: {len(problems):,}; of {first.problem_id}, paid most "
+        f"often, test {first.test}"
     )
     if first.accepted is None:
-        return f"{text}: test {first.test} refuses what was paid."
-    return f"{text}: test {first.test} tells two accepted programs apart."
+        return f"{text} refuses all that was paid."
+    return f"{text} tells two accepted programs apart."
 
 
 def _tabulate(found: Replay) -> list[str]:
