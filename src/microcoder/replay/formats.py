@@ -7,7 +7,7 @@ a recording has is a `Lack`: it is said, and nothing is guessed in its place.
 |---|---|---|
 | trl | `log_completions` of TRL: `completions/completions_00001.parquet` | files of TRL |
 | verl | `trainer.rollout_data_dir` of verl: `1.jsonl`; its validation dumps | files of verl |
-| verifiers | `results.jsonl` of verifiers' evaluations | files of verifiers |
+| verifiers | `results.jsonl` of verifiers' evaluations | its published code |
 | prime_rl | `rollouts/step_1/train_rollouts.jsonl` of prime-rl | its published code |
 | nemo_gym | rollouts that NeMo-Gym collects | its published code |
 | slime | `--save-debug-rollout-data` of slime: `rollout_1.pt` | its published code |
