@@ -238,22 +238,70 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Browser, tmp_path: P
 
 def test_statements_and_programs_are_drawn(page: Browser, tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
-    statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
+    statement = (
+        "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nraw <b>\n```\nPay $5 and $10, \\(\\frac{1}{2}\\)"
+        " and $\\unheard{of}$."
+    )
     program = "def f(x):  # twice\n    return 'a' * 2\n"
     edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program})
     with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
         page.wait("document.querySelector('.prose')")
     assert page.text(".prose .heading") == "Task"
-    assert page.text(".prose .tex") == "1 ≤n ≤105"
-    assert page.text(".prose sup") == "5"
+    assert page.text(".prose .tex mrow").startswith("1≤n≤10")
+    assert page.text(".prose msup mn:last-child, .prose msup mrow:last-child") in ("5", "10")
+    assert page.run("document.querySelectorAll('.prose mfrac').length") == 1
     assert page.text(".prose strong") == "it"
     assert page.text(".prose li") == "one"
+    assert page.texts(".prose td") == ["1", "2"]
     assert page.text(".prose pre") == "raw <b>"
+    assert "Pay $5 and $10" in page.text(".prose")
+    assert "\\unheard{of}" in page.text(".prose")
     kinds = page.run(
         "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, "
         "s.textContent])"
     )
-    assert ["code-word", "def"] in kinds
-    assert ["code-comment", "# twice"] in kinds
-    assert ["code-string", "'a'"] in kinds
+    assert ["hljs-keyword", "def"] in kinds
+    assert ["hljs-comment", "# twice"] in kinds
+    assert ["hljs-string", "'a'"] in kinds
+    assert page.text("#text-program") == program
+
+
+LIVE = (
+    "![p](http://other.example/p.png) [j](javascript:window.hurt=1) "
+    "[d](data:text/html,<script>window.hurt=1</script>) [v](vbscript:x) [f](file:///etc/passwd) "
+    "<img src=x onerror=window.hurt=1> <svg onload=window.hurt=1> "
+    "$\\href{javascript:window.hurt=1}{x}$ $\\includegraphics{http://other.example/q.png}$ "
+    "$\\htmlData{onclick=window.hurt=1}{x}$ $\\def\\a{\\a\\a}\\a$ "
+    "[h](https://other.example/ 'onmouseover=window.hurt=1') <http://other.example/a>\n\n"
+    "<script>window.hurt=1</script>\n\n```html\n<script>window.hurt=1</script>\n```\n\n"
+    "| <b onclick=window.hurt=1>x</b> |\n|:-:|\n| y |\n"
+)
+"""Markdown and TeX in which everything that could act tries to."""
+
+
+def test_nothing_in_a_statement_or_a_program_acts(page: Browser, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    program = "#include <x>\n</span><img src=x onerror=window.hurt=1>'\n"
+    edit_rollouts(run, 1, lambda row: {**row, "prompt": LIVE, "program": program})
+    with serving(open_collection([run])) as server:
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        page.wait("document.querySelector('.prose') && document.getElementById('copy')")
+        page.run(
+            "document.querySelectorAll('.prose *, .program *').forEach((one) => one.tagName === 'A'"
+            " || one.dispatchEvent(new MouseEvent('click', {bubbles: true})))"
+        )
+        for address in page.requests:
+            assert address.startswith(server.url), address
+    assert page.run("window.hurt") is None
+    found = "img, script, svg, iframe, object, embed, form, input, [style], [onclick], [onerror]"
+    assert page.run(f"document.querySelector('.prose :is({found}), .program :is({found})')") is None
+    links = page.run(
+        "[...document.querySelectorAll('article .prose a')].map((link) => [link.href, link.rel])"
+    )
+    rel = "noopener noreferrer nofollow"
+    # A picture is a link, which nobody follows by looking.
+    names = ("http://other.example/p.png", "https://other.example/", "http://other.example/a")
+    assert links == [[name, rel] for name in names]
+    assert page.text("#text-program") == program

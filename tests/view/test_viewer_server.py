@@ -3,8 +3,10 @@ the folder that needs no server.
 """
 
 import base64
+import hashlib
 import http.client
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -61,6 +63,29 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert "default-src 'none'" in headers
     assert "nosniff" in headers
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
+
+
+def test_libraries_are_as_published_and_their_licences_go_with_every_page(
+    server: ViewerServer, tmp_path: Path
+) -> None:
+    status, told, _ = ask(server, "/vendor/LICENSES.txt")
+    assert status == 200
+    folder = write_bundle(server.collection, tmp_path / "out").page.parent / "vendor"
+    assert (folder / "LICENSES.txt").read_text() == told
+    rows = [line.split("  ") for line in told.split("=====")[0].splitlines() if "  " in line]
+    digests = {row[0]: row[3] for row in rows}
+    for path in folder.iterdir():
+        if path.suffix != ".txt":
+            assert digests.pop(path.name) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert digests == {}
+    for row in rows:
+        assert f"===== {row[1]} =====" in told
+
+
+def test_no_script_of_the_page_makes_markup_of_text() -> None:
+    for name, body in bundle.read_static().items():
+        if name.endswith(".js") and "/" not in name:
+            assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", body)
 
 
 def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
