@@ -3,13 +3,14 @@ problems, comparisons.
 """
 
 import base64
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from microcoder.train.runs import RunDirectory
+from microcoder.train.runs import RunDirectory, read_history
 from microcoder.view import open_collection
 from tests.view.parts.browsers import Browser
 from tests.view.parts.viewer_runs import (
@@ -24,8 +25,12 @@ from tests.view.parts.viewer_runs import (
 EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
 
 
+RUNS: dict[str, Path] = {}
+
+
 @pytest.fixture(scope="module")
 def url(shelf: Path) -> Iterator[str]:
+    RUNS.update(one=shelf / "one", two=shelf / "two")
     with serving(open_collection([shelf / "one", shelf / "two"])) as server:
         yield server.url
 
@@ -176,6 +181,212 @@ def test_a_search_narrows_the_list_and_marks_what_it_found(page: Browser, url: s
     page.wait("!document.getElementById('alarm').hidden")
     assert "not a regular expression" in page.text("#alarm")
     page.faults.clear()  # The refused request is an error of the log, and meant.
+
+
+def draw(page: Browser, url: str, more: str = "") -> None:
+    """Open the curves."""
+    page.open(f"{url}#view=curves{more}")
+    page.wait("document.querySelector('.plot')")
+
+
+PLOT = "document.querySelector('[data-title=\"{}\"] .plot').plot"
+REWARD = PLOT.format("reward")
+
+
+def test_charts_are_searched_and_folded_by_group(page: Browser, url: str) -> None:
+    draw(page, url)
+    page.run("document.getElementById('find').focus()")
+    page.write("doses removed mask")
+    page.wait("location.hash.includes('find=doses')")
+    shown = (
+        "[...document.querySelectorAll('figure')].filter((one) => one.checkVisibility())"
+        ".map((one) => one.dataset.title)"
+    )
+    assert page.run(shown) == []
+    page.run("document.getElementById('find').select()")
+    page.write("accuracy ea")
+    page.wait(f"{shown}.length === 1")
+    assert page.run(shown) == ["accuracy, easy"]
+    assert page.run("document.activeElement.id") == "find"
+    draw(page, url, "&find=tokens")
+    assert page.run(shown) == ["response length (tokens)"]
+    draw(page, url)
+    page.run("document.querySelector('#group-reward summary').click()")
+    page.wait("location.hash.includes('fold=reward')")
+    draw(page, url, "&fold=reward")
+    assert "reward" not in page.run(shown)
+    assert "response length (tokens)" in page.run(shown)
+
+
+def test_a_drag_zooms_all_charts_and_a_click_opens_the_nearest_lines_rollouts(
+    page: Browser, url: str
+) -> None:
+    draw(page, url, "&hide=two")
+    box = page.run(
+        "document.querySelector('[data-title=\"reward\"] .u-over').getBoundingClientRect().toJSON()"
+    )
+    middle = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + box["width"] * 0.35, middle)
+    page.page.mouse.down()
+    page.page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
+    page.page.mouse.up()
+    page.wait("location.hash.includes('span=3-6')")
+    page.wait(f"{REWARD}.scales.x.min === 3 && {REWARD}.scales.x.max === 6")
+    assert page.run(f"{PLOT.format('accuracy, easy')}.scales.x.max") == 6
+    page.run("document.getElementById('unzoom').click()")
+    page.wait(f"{REWARD}.scales.x.max === 8")
+    box = page.run(
+        "document.querySelector('[data-title=\"accuracy, medium\"] .u-over')"
+        ".getBoundingClientRect().toJSON()"
+    )
+    plot = PLOT.format("accuracy, medium")
+    # Where the held-out line is, and the training line is not.
+    left, top = page.run(f"[{plot}.valToPos(4, 'x'), {plot}.valToPos({plot}.data[2][4], 'y')]")
+    page.page.mouse.click(box["x"] + left, box["y"] + top)
+    page.wait("location.hash.includes('view=rollouts')")
+    assert "step=4&split=heldout" in page.run("location.hash")
+    page.wait("document.querySelector('.rows a')")
+
+
+def test_curves_by_time_on_a_log_scale_and_as_a_mean_over_seeds(page: Browser, url: str) -> None:
+    draw(page, url, "&x=time&y=log")
+    series = read_history(RUNS["one"]).steps
+    times = list(itertools.accumulate(row.seconds["total"] for row in series))
+    drawn = page.run(f"{REWARD}.data[0]")
+    for time in times:
+        assert min(abs(time - x) for x in drawn) < 0.06
+    assert page.run(f"{REWARD}.scales.y.distr") == 3
+    assert "values of 0 or less are not on a log scale" in page.text(
+        '[data-title="accuracy, hard"] .readout'
+    )
+    choose(page, "y-axis", "linear")
+    page.wait("!location.hash.includes('log')")
+    draw(page, url)
+    page.run("document.getElementById('mean').click()")
+    page.wait("location.hash.includes('mean=yes')")
+    page.wait(f"{REWARD}.bands.length === 1")
+    rewards = []
+    for name in ("one", "two"):
+        rewards.append([row.reward_mean for row in read_history(RUNS[name]).steps])
+    data = page.run(f"{REWARD}.data")
+    assert data[0] == [1, 2, 3, 4]
+    for place, pair in enumerate(zip(*rewards, strict=False)):
+        assert data[1][place] == pytest.approx(sum(pair) / 2, abs=1e-6)
+        assert data[2][place] == pytest.approx(max(pair), abs=1e-6)
+        assert data[3][place] == pytest.approx(min(pair), abs=1e-6)
+    assert "mean of 2 runs" in page.text('[data-title="reward"] .readout')
+
+
+def test_runs_are_a_table_with_what_differs_in_their_configs(page: Browser, tmp_path: Path) -> None:
+    for number, rate in enumerate((10, 9, 100)):
+        config = {"optimizer": {"learning_rate": rate}, "batch": {"size": 8}}
+        manifest = {"name": f"r{number}", "config": config}
+        write_training(tmp_path / f"r{number}", num_steps=2, seed=number, manifest=manifest)
+    collection = open_collection([tmp_path / f"r{number}" for number in range(3)])
+    with serving(collection) as server:
+        page.open(f"{server.url}#view=runs")
+        page.wait("document.querySelector('.sort')")
+        headings = page.texts("th")
+        assert headings[0] == "Run"
+        assert headings[-1] == "optimizer.learning_rate"
+        assert "batch.size" not in headings
+        names = "[...document.querySelectorAll('tbody td:first-child')].map((c) => c.textContent)"
+        assert page.run(names) == ["r0", "r1", "r2"]
+        for order in (["r1", "r0", "r2"], ["r2", "r0", "r1"]):
+            page.run("document.getElementById('sort-config.optimizer.learning_rate').click()")
+            page.wait(f"JSON.stringify({names}) === '{json.dumps(order, separators=(',', ':'))}'")
+        assert page.run("document.querySelector('th:last-child').ariaSort") == "descending"
+        page.run("document.querySelector('tbody a').click()")
+        page.wait("document.querySelector('#headline')")
+        assert page.run("document.querySelector('#tab-overview').ariaCurrent") == "page"
+    # One run alone is no table.
+    with serving(open_collection([tmp_path / "r0"])) as server:
+        page.open(f"{server.url}#view=runs")
+        page.wait("document.querySelector('#headline')")
+        assert page.texts("#tabs a") == ["Overview", "Curves", "Rollouts", "Problems", "Compare"]
+
+
+def test_a_page_stands_in_the_navigation_where_there_is_something_for_it(
+    page: Browser, url: str
+) -> None:
+    page.open(url)
+    page.wait("document.querySelector('#headline')")
+    page.run(
+        "(viewer.pages.add({name: 'extra', title: 'Extra', isThere: () => window.hasExtra, "
+        "render: (main) => main.replaceChildren('extra of ', viewer.state.read().run)}), true)"
+    )
+    page.run("(location.hash = '#view=extra&run=one', true)")
+    page.wait("document.querySelector('#headline')")
+    assert "Extra" not in page.texts("#tabs a")
+    page.run("(window.hasExtra = true, location.hash = '#view=extra&run=two', true)")
+    page.wait("document.getElementById('main').textContent === 'extra of two'")
+    assert page.texts("#tabs a")[-1] == "Extra"
+
+
+def test_the_list_comes_first_and_its_filters_are_folded(page: Browser, url: str) -> None:
+    for width, height in ((390, 844), (1280, 900)):
+        page.look(width=width, height=height)
+        page.open(f"{url}#view=rollouts&run=one")
+        page.wait("document.querySelector('.rows a')")
+        assert page.run("document.querySelector('.rows a').getBoundingClientRect().bottom") < 320
+        places = "'.rows', '#filters'"
+        tops = page.run(
+            f"[{places}].map((name) => document.querySelector(name).getBoundingClientRect().top)"
+        )
+        assert tops[0] < tops[1] < height
+        assert not page.run("document.querySelector('#filters').open")
+    page.run("document.querySelector('.shares-of a').click()")
+    page.wait("document.querySelector('.chip')?.textContent === 'accepted \u00d7'")
+
+
+def test_programs_and_prompts_are_copied_as_they_are(page: Browser, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    texts = {"prompt": "Add\t$1$\u200b **it**", "program": "print(1)\r\nprint('\u202e')\n"}
+    edit_rollouts(run, 1, lambda row: {**row, **texts})
+    with serving(open_collection([run])) as server:
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        for name, text in texts.items():
+            page.wait(f"document.getElementById('copy-{name}')")
+            page.run(f"document.getElementById('copy-{name}').click()")
+            page.wait(f"document.getElementById('copy-{name}').textContent === 'Copied'")
+            assert page.run("navigator.clipboard.readText()") == text
+        page.page.context.clear_permissions()
+
+
+def test_a_group_is_shown_side_by_side_with_what_differs(page: Browser, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&at=train/1/0")
+    page.wait("document.getElementById('side-by-side')")
+    page.run("document.getElementById('side-by-side').click()")
+    page.wait("document.getElementById('diversity')")
+    facts = dict(zip(page.texts("#diversity dt"), page.texts("#diversity dd"), strict=True))
+    assert facts["samples"] == "4"
+    assert facts["different programs"] == "2 of 4"
+    assert facts["lines that two of them share"] == "0.0 %"
+    panes = page.texts(".columns > section")
+    assert len(panes) == 2
+    assert "accepted" in panes[0]
+    assert "\u2212 a, b = map" in panes[1]
+    assert "+ print(int(input()) + 1)" in panes[1]
+    step = page.text(".bar-of-tools .soft")
+    page.run("document.getElementById('group-after').click()")
+    page.wait("document.querySelector('#group-before')")
+    assert step == "training, step 1"
+    page.press("g")
+    page.wait("document.getElementById('copy')")
+    page.press("g")
+    page.wait("document.getElementById('diversity')")
+
+
+def test_words_that_differ_in_a_replaced_line_stand_out(page: Browser, url: str) -> None:
+    page.open(url)
+    rows = page.run(
+        "[...viewer.code.drawDiff('a = 1\\nb = 2\\n', 'a = 1\\nb = 3\\n', 'x').children]"
+        ".map((row) => [row.tagName, row.textContent, row.querySelector('b').textContent])"
+    )
+    assert rows == [["DEL", "\u2212 b = 2\n", "2"], ["INS", "+ b = 3\n", "3"]]
+    told = page.run("viewer.code.drawDiff('same', 'same\\n', 'x').textContent")
+    assert told == "The same text."
 
 
 def test_problems_are_mapped_over_steps_and_lead_to_their_rollouts(page: Browser, url: str) -> None:

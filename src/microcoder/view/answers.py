@@ -43,7 +43,7 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole.
 
-    It has name, kind, state, facts, notices, charts and tables.
+    It has name, kind, state, facts, notices, charts, tables and clock.
     """
     about = source.about()
     return {
@@ -55,6 +55,7 @@ def describe_run(key: str, source: RunSource) -> Row:
         "notices": list(about.notices),
         "charts": list(about.charts),
         "tables": list(about.tables),
+        "clock": list(about.clock),
     }
 
 

@@ -251,6 +251,8 @@ class RunInfo:
     charts: Sequence[Row] = ()
     tables: Sequence[Row] = ()
     """Tables, each with `title`, `columns` (their names) and `rows` of texts."""
+    clock: Sequence[tuple[int, float]] = ()
+    """Training steps with the seconds that the run had taken by then; empty if unknown."""
 
 
 class RunSource(ABC):

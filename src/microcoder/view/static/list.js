@@ -53,7 +53,8 @@ viewer.list = (() => {
     replace(
       place,
       make("p", { class: "found", id: "found" }, make("strong", {}, count(total)), ` of ${count(all)} rollouts `, total ? make("button", { type: "button", id: "export", class: "quiet", click: () => save(state) }, "Export as CSV") : null),
-      total ? bar(verdicts, total) : null,
+      make("div", { class: "chips" }, viewer.filters.chips(state)),
+      total ? bar(verdicts, total, state) : null,
       rows.length ? make("ol", { class: "rows", start: from + 1, "aria-label": "Rollouts" }, rows.map((row) => item(row, state))) : make("p", { class: "soft" }, "No matching rollouts. Clear a filter."),
       total > ROWS_A_PAGE
         ? make(
@@ -67,15 +68,17 @@ viewer.list = (() => {
     );
   }
 
-  function bar(verdicts, total) {
+  // The shares of verdicts; a word narrows the list to it.
+  function bar(verdicts, total, state) {
     const parts = Object.entries(verdicts).sort(([a], [b]) => (b === "accepted") - (a === "accepted") || verdicts[b] - verdicts[a]);
     const picture = make("div", { class: "shares", "aria-hidden": "true" }, parts.map(([verdict, number]) => {
       const part = make("span", { class: `v-${kind(verdict)}` });
       part.style.flexGrow = number;
       return part;
     }));
-    const text = parts.map(([verdict, number]) => `${words(verdict)} ${share(number, total)}`).join(" · ");
-    return make("div", {}, picture, make("p", { class: "soft small" }, text));
+    const link = (verdict) => viewer.state.link({ ...state, verdict, at: "", from: "" });
+    const text = parts.map(([verdict, number]) => make("li", {}, make("a", { href: link(verdict) }, words(verdict)), ` ${share(number, total)}`));
+    return make("div", {}, picture, make("ul", { class: "soft small shares-of", "aria-label": "Shares of verdicts" }, text));
   }
 
   function share(number, total) {
