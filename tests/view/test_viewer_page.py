@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from microcoder.train.runs import RunDirectory, read_history
-from microcoder.view import open_collection
+from microcoder.view import open_collection, write_bundle
 from tests.view.parts.browsers import Browser
 from tests.view.parts.viewer_runs import (
     LIGHT_ROWS,
@@ -352,6 +352,41 @@ def test_programs_and_prompts_are_copied_as_they_are(page: Browser, tmp_path: Pa
             page.wait(f"document.getElementById('copy-{name}').textContent === 'Copied'")
             assert page.run("navigator.clipboard.readText()") == text
         page.page.context.clear_permissions()
+
+
+def test_a_note_is_written_shown_in_the_list_and_read_only_in_a_bundle(
+    page: Browser, tmp_path: Path
+) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    text = "look at <b>this</b>"
+    with serving(open_collection([run])) as server:
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        page.wait("document.querySelector('#note')")
+        page.run("document.querySelector('#note summary').click()")
+        page.run("document.getElementById('note-text').focus()")
+        page.write(text)
+        page.press("j")
+        page.run("document.getElementById('note-save').click()")
+        page.wait("document.getElementById('note-told').textContent.startsWith('Kept')")
+        page.wait("!document.querySelector('.rows [aria-current] .noted').hidden")
+        assert (
+            page.run("[...document.querySelectorAll('.noted')].filter((m) => !m.hidden).length")
+            == 1
+        )
+        page.open(f"{server.url}#view=overview")
+        page.wait("document.querySelector('#notes a')")
+        assert text in page.text("#notes")
+        page.run("document.querySelector('#notes a').click()")
+        page.wait("document.getElementById('note-text')?.value")
+        assert page.run("document.getElementById('note-text').value") == f"{text}j"
+    bundle = write_bundle(open_collection([run]), tmp_path / "out").page.as_uri()
+    page.open(f"{bundle}#view=rollouts&run=demo&at=train/1/0")
+    page.wait("document.querySelector('#note-text')")
+    assert page.text("#note-text") == f"{text}j"
+    assert page.run("document.querySelector('#note button, #note textarea')") is None
+    page.open(f"{bundle}#view=rollouts&run=demo&at=train/1/1")
+    page.wait("document.getElementById('copy')")
+    assert page.run("document.getElementById('note')") is None
 
 
 def test_a_group_is_shown_side_by_side_with_what_differs(page: Browser, url: str) -> None:

@@ -8,6 +8,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.index import RunSource
+from microcoder.view.notes import Notes
 from microcoder.view.sources import CorpusSource, EvaluationSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
@@ -34,6 +35,8 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     collection = Collection()
     for path in paths:
         source = _open(path, tests)
+        if path.is_dir():
+            source.notes = Notes(path)
         # Keys are in addresses and in names of folders.
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII)
         base = base.strip("-.") or "run"

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
 from microcoder.view.files import ProblemTests, Row, ShownProblem
+from microcoder.view.notes import Notes
 from microcoder.view.statements import FoundTests, explain_count
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
@@ -261,6 +262,8 @@ class RunSource(ABC):
     kind: str
     name: str
     tests: ProblemTests
+    notes: Notes | None = None
+    """Notes on its rollouts; None where there is no folder to keep them in."""
 
     def __init__(self) -> None:
         self._builder = IndexBuilder()

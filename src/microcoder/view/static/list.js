@@ -41,11 +41,6 @@ viewer.list = (() => {
     return answer;
   }
 
-  function forget() {
-    asked = { base: "", number: asked.number + 1 };
-    answer = null;
-  }
-
   function render(place, state) {
     const { rows, total, from, verdicts } = answer;
     const all = answer.index.num;
@@ -101,7 +96,7 @@ viewer.list = (() => {
         "a",
         { href: viewer.state.link({ ...state, at: row.id, from: "" }), "data-id": row.id, "aria-current": row.id === state.at ? "true" : null },
         make("span", { class: "row-head" }, make("span", { class: `verdict v-${kind(row.verdict)}` }, words(row.verdict)), make("span", { class: "problem" }, shown(row.problem_id)), make("span", { class: "soft" }, `#${row.sample_index ?? "?"}`)),
-        make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark))),
+        make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark)), make("b", { class: "mark noted", hidden: true }, "note")),
       ),
     );
   }
@@ -113,6 +108,7 @@ viewer.list = (() => {
 
   function mark(place, state) {
     for (const link of place.querySelectorAll("a[data-id]")) {
+      link.querySelector(".noted").hidden = !viewer.notes.of(state.run, link.dataset.id);
       const isCurrent = link.dataset.id === state.at;
       if (!isCurrent) link.removeAttribute("aria-current");
       else {
@@ -159,5 +155,5 @@ viewer.list = (() => {
     return here < 0 ? "" : `${count(here + 1)} of ${count(answer.total)}`;
   }
 
-  return { load, forget, render, mark, turn, neighbour, standing, kind, signed };
+  return { load, render, mark, turn, neighbour, standing, kind, signed };
 })();

@@ -69,6 +69,7 @@ viewer.main = (() => {
       known = pulse ?? known;
       if (!changed.length) return;
       runs = await source.runs();
+      viewer.notes.know(runs, source.note);
       changed.forEach((run) => source.forget(run));
       const focused = document.activeElement;
       const at = focused?.selectionStart;
@@ -109,6 +110,7 @@ viewer.main = (() => {
     if (opened.run && !["overview", "curves", "runs"].includes(opened.view)) source.index(opened.run).catch(() => null);
     try {
       runs = await source.runs();
+      viewer.notes.know(runs, source.note ?? null);
     } catch (error) {
       alarm(error);
       return;

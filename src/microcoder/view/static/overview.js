@@ -17,6 +17,7 @@ viewer.overview = (() => {
       make("h2", {}, shown(told.title), make("b", { class: "badge" }, told.state)),
       make("p", { class: "soft" }, shown(told.about)),
       headline(told, run.key),
+      viewer.notes.list(run.key),
       ...[...told.notices, ...run.notices].map((text) => make("p", { class: "notice" }, shown(text))),
       ...told.tables.map(section),
       make("h3", {}, "Curves"),

@@ -37,7 +37,7 @@ viewer.sample = (() => {
       link("the longest", { order: "longest" }),
       marked.slowest ? link("the slowest to judge", { order: "slowest" }) : null,
     ];
-    replace(place, make("section", { class: "hint" }, make("p", { class: "soft" }, "Choose a rollout, or press j. Worth a look:"), make("ul", { class: "offers" }, offers)));
+    replace(place, make("section", { class: "hint" }, make("p", { class: "soft" }, "Choose a rollout, or press j. Worth a look:"), make("ul", { class: "offers" }, offers)), viewer.notes.list(state.run));
   }
 
   function render(place, source, state, index, rollout) {
@@ -49,6 +49,7 @@ viewer.sample = (() => {
       head(state, rollout),
       rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. ${loss(rollout)}`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
+      viewer.notes.render(run, rollout.id),
       members.length > 1 ? group(state, rollout, members) : null,
       steps(state, index, at),
       prompt(source, run, rollout),
