@@ -50,6 +50,26 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     return collection
 
 
+def find_newest_run(folder: Path) -> Path:
+    """Return the run of a folder of runs that was written to last.
+
+    Raises:
+        DataError: the folder holds no run.
+    """
+    latest: dict[Path, float] = {}
+    for manifest in folder.glob("*/manifest.json"):
+        # A run that goes writes its metrics, and its manifest at the start alone.
+        metrics = manifest.with_name("metrics.jsonl")
+        times = [path.stat().st_mtime for path in (manifest, metrics) if path.exists()]
+        latest[manifest.parent] = max(times)
+    if not latest:
+        raise DataError(
+            f"no run is named, and {folder} holds none; type: microcoder view RUN [RUN...], or "
+            "make demo for a first run"
+        )
+    return max(latest, key=lambda run: latest[run])
+
+
 def _open(path: Path, tests: ProblemTests | None) -> RunSource:
     if path.is_file():
         return VerdictSource(path, tests)
