@@ -51,12 +51,12 @@ def ask(
         headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
     answer = connection.getresponse()
-    body = answer.read().decode()
+    text = answer.read().decode()
     connection.close()
     kind = answer.headers.get_content_type()
     return (
         answer.status,
-        json.loads(body) if kind == "application/json" and body else body,
+        json.loads(text) if kind == "application/json" and text else text,
         str(answer.headers),
     )
 

@@ -219,7 +219,7 @@ viewer.chart = (() => {
   }
 
   function resting(lines, unit) {
-    return entries(lines, (line) => `${figure(line.values[0], unit)} → ${figure(line.values.at(-1), unit)}`);
+    return entries(lines, (line) => (line.values.length === 1 ? "" : `${figure(line.values[0], unit)} → `) + figure(line.values.at(-1), unit));
   }
 
   function summary(lines, unit) {

@@ -15,7 +15,7 @@ viewer.group = (() => {
     const listed = state.all === "yes" ? members : members.slice(0, MOST_AT_FIRST);
     const rollouts = await Promise.all(listed.map((row) => viewer.sample.load(source, state.run, row.id, null, row.verdict)));
     if (!isWanted() || viewer.state.read().at !== state.at) return;
-    const base = rollouts.find((row) => row.id === state.base) ?? rollouts.find((row) => row.verdict === "accepted") ?? rollouts[0];
+    const base = rollouts.find((row) => row.id === state.base) ?? rollouts.find((row) => row.verdict === "accepted") ?? rollouts.find((row) => row.program) ?? rollouts[0];
     const places = viewer.columns.mixed(index, members[0].split);
     replace(
       main,
@@ -98,7 +98,7 @@ viewer.group = (() => {
     if (typeof row.program !== "string") return make("p", { class: "soft" }, `No program. ${words(row.extraction ?? "")}`);
     const own = make("pre", { tabindex: 0 }, viewer.code.paint(row.program));
     if (isBase || typeof base.program !== "string") return own;
-    return make("div", {}, viewer.code.drawDiff(base.program, row.program, `program, from sample ${base.sample_index ?? "?"}`), make("details", {}, make("summary", {}, "The whole program"), own));
+    return make("div", {}, viewer.code.drawDiff(base.program, row.program, `program of sample ${row.sample_index ?? "?"} from sample ${base.sample_index ?? "?"}`), make("details", {}, make("summary", {}, "The whole program"), own));
   }
 
   function facts(row) {

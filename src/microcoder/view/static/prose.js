@@ -79,7 +79,8 @@ viewer.prose = (() => {
   }
 
   function render(text) {
-    const source = shown(text).slice(0, LONGEST);
+    // A chat template puts its marks right behind a statement, also behind the end of a block.
+    const source = shown(text).slice(0, LONGEST).replace(/^(`{3,}|~{3,})(?=<\|)/gm, "$1\n");
     return fill(make("div", { class: "prose", tabindex: 0 }), markdown.parse(source, {}));
   }
 

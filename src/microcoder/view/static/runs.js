@@ -3,7 +3,6 @@
 
 viewer.runs = (() => {
   const { make, replace, shown, figure, table, choice } = viewer.page;
-  const MOST_KEYS = 40;
 
   // The first or last value of a run's curve; null where it has none.
   function value(run, chart, label, place = -1) {
@@ -72,13 +71,11 @@ viewer.runs = (() => {
     replace(
       main,
       make("h2", { class: "unseen" }, "Runs"),
-      make("p", { class: "soft small" }, differences ? `Right of the results: ${differences > MOST_KEYS ? `the first ${MOST_KEYS} of ` : ""}${differences} keys in which the configs differ. A heading sorts.` : "The runs' configs do not differ. A heading sorts."),
-      make("div", { class: "only-narrow" }, choice("sort-by", "Sort by ", [["", "as opened"], ...kept(columns).map(({ id, title }) => [id, shown(title)])], state.sort ?? "", (id) => viewer.state.go({ sort: id, down: "" }, { replace: true }))),
-      table("Runs", kept(columns).map(heading), shownRuns.map((run) => kept(columns).map(cell(run)))),
+      make("p", { class: "soft small" }, differences ? `Right of the results: ${differences} ${differences === 1 ? "key" : "keys"} in which the configs differ. A heading sorts.` : "The runs' configs do not differ. A heading sorts."),
+      make("div", { class: "only-narrow" }, choice("sort-by", "Sort by ", [["", "as opened"], ...columns.map(({ id, title }) => [id, shown(title)])], state.sort ?? "", (id) => viewer.state.go({ sort: id, down: "" }, { replace: true }))),
+      make("div", { class: "runs" }, table("Runs", columns.map(heading), shownRuns.map((run) => columns.map(cell(run))))),
     );
   }
-
-  const kept = (columns) => columns.filter(({ isConfig }, i) => !isConfig || i < columns.findIndex((one) => one.isConfig) + MOST_KEYS);
 
   viewer.pages.add({ name: "runs", title: "Runs", key: "t", keeps: ["sort", "down"], isThere: (runs) => runs.length > 1, render });
 })();
