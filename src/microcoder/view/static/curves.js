@@ -178,7 +178,7 @@ viewer.curves = (() => {
       search(event.target.value);
     };
     const hasClock = charted.every((run) => run.clock.length);
-    const hasSeeds = recipes.some((set_) => set_.length > 1);
+    const hasSeeds = recipes.some((own) => own.length > 1);
     const average = (event) => viewer.state.go({ mean: event.target.checked ? "yes" : "" }, { replace: true });
     const zoomed = (event) => viewer.state.go({ span: event.target.value.replace(/\s/g, "") }, { replace: true });
     return [

@@ -28,7 +28,7 @@ viewer.sample = (() => {
   function invite(place, state, index) {
     const link = (text, changes) => make("li", {}, make("a", { href: viewer.state.link({ ...state, from: "", at: "", ...changes }) }, text));
     const { marked } = viewer.columns.facets(index);
-    const mixed = viewer.columns.mixed(index);
+    const mixed = viewer.columns.mixed(index, index.words.split.includes("train") ? "train" : null);
     const offers = [
       mixed.length ? link(`a group whose answers differ, of ${count(mixed.length)}`, { view: "group", at: viewer.columns.record(index, mixed.at(-1).places[0]).id }) : null,
       marked.flipped ? link(`${count(marked.flipped)} of problems that flipped`, { only: "flipped" }) : null,
