@@ -329,19 +329,27 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(
         "#view=compare&a=one|train/1/0&b=one|train/1/1",
         "#view=rollouts&run=eval&at=evaluation/0/3",
         "#view=rollouts&run=one&at=train/3/7",
+        "#view=group&run=one&at=train/1/1",
     ]
     for part in hashes:
         texts = []
         for base in (url, disk):
             page.open(base + part)
-            page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
-            if "at=" in part:
+            page.wait(SHOWN)
+            # The server keeps notes, and a bundle shows those that are there.
+            page.run("document.getElementById('note')?.remove()")
+            if "view=rollouts" in part and "at=" in part:
                 page.wait("document.getElementById('copy')")
                 page.wait(
                     "![...document.querySelectorAll('.test[open]')].some((test) => "
                     "!test.querySelector('.panes'))"
                 )
-            places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
+            places = {
+                "curves": "#groups",
+                "problems": ".map",
+                "compare": "#differences",
+                "group": "main",
+            }
             place = next(
                 (place for view, place in places.items() if f"view={view}" in part), "#main .list"
             )

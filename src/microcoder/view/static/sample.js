@@ -149,7 +149,8 @@ viewer.sample = (() => {
       "details",
       { class: "text", open },
       make("summary", {}, title, make("span", { class: "soft" }, ` ${note || `${count(text.length)} characters`}`)),
-      make("div", { class: "bar-of-tools" }, viewer.page.copier(`copy-${title.toLowerCase()}`, `Copy ${title.toLowerCase()}`, () => text), length ? viewer.tests.cutNote(length) : null),
+      make("div", { class: "bar-of-tools" }, viewer.page.copier(`copy-${title.toLowerCase()}`, `Copy ${title.toLowerCase()}`, () => text)),
+      length ? viewer.tests.cutNote(length) : null,
       body,
     );
   }
