@@ -62,8 +62,8 @@ viewer.code = (() => {
 
   // How alike two texts are: the share of their lines that a diff leaves alone.
   function likeness(one, other) {
-    const rows = diff(one, other);
-    const same = rows.filter(([sign]) => sign === " ").length;
+    const changes = Diff.diffLines(`${one}\n`, `${other}\n`, { timeout: MOST_MILLISECONDS }) ?? [];
+    const same = changes.reduce((sum, change) => sum + (change.added || change.removed ? 0 : change.count), 0);
     return (2 * same) / (lines(one).length + lines(other).length);
   }
 

@@ -8,7 +8,9 @@ viewer.curves = (() => {
   const GAP = 20;
   const LEAST_WIDTH = 400;
   const watcher = new ResizeObserver(() => requestAnimationFrame(refit));
+  const isNarrow = matchMedia("(max-width: 600px)");
   let fitted = 0;
+  let isUnfolded = false; // the tools, in a narrow window
 
   function widthIn(place) {
     const columns = Math.max(1, Math.floor((place.clientWidth + GAP) / (LEAST_WIDTH + GAP)));
@@ -181,8 +183,8 @@ viewer.curves = (() => {
     const hasSeeds = recipes.some((own) => own.length > 1);
     const average = (event) => viewer.state.go({ mean: event.target.checked ? "yes" : "" }, { replace: true });
     const zoomed = (event) => viewer.state.go({ span: event.target.value.replace(/\s/g, "") }, { replace: true });
-    return [
-      make("label", { class: "choice" }, "Charts ", make("input", { id: "find", type: "search", placeholder: "words of a title", value: state.find ?? "", input: find })),
+    const words = make("label", { class: "choice" }, "Charts ", make("input", { id: "find", type: "search", placeholder: "words of a title", value: state.find ?? "", input: find }));
+    const drawing = [
       choice("x-axis", "By ", [["step", "step"], ...(hasClock ? [["time", "wall time"]] : [])], state.x ?? "step", set("x", "step")),
       choice("y-axis", "Scale ", [["linear", "linear"], ["log", "log"]], state.y ?? "linear", set("y", "linear")),
       choice("smooth", "Smoothing ", Object.entries(SMOOTHINGS), state.smooth ?? "1", set("smooth", "1")),
@@ -190,6 +192,9 @@ viewer.curves = (() => {
       make("label", { class: "choice" }, state.x === "time" ? "Seconds " : "Steps ", make("input", { id: "span", size: 9, placeholder: "first-last", value: state.span ?? "", change: zoomed, autocomplete: "off" })),
       state.span ? make("button", { type: "button", id: "unzoom", click: () => viewer.state.go({ span: "" }) }, "Whole range") : null,
     ];
+    if (!isNarrow.matches) return [words, ...drawing];
+    const toggle = (event) => (isUnfolded = event.target.open);
+    return [words, make("details", { open: isUnfolded, toggle }, make("summary", {}, "Axes, smoothing and zoom"), make("div", { class: "bar-of-tools" }, drawing))];
   }
 
   function about(run) {
