@@ -413,6 +413,44 @@ def test_a_group_is_shown_side_by_side_with_what_differs(page: Browser, url: str
     page.wait("document.getElementById('diversity')")
 
 
+TASKS: dict[str, list[tuple[str, str]]] = {
+    "where the reward jumped, and why": [
+        ("#story a >> text=rollouts of these steps", ".rows a"),
+        (".rows a", "#tests"),
+    ],
+    "what the mask took": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=masked", ".chip"),
+        (".rows a", "#masked"),
+    ],
+    "two programs of a group that differ": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=a group whose answers differ", ".diff"),
+    ],
+    "what differs in the configs, by accuracy": [
+        ("#tab-runs", ".sort"),
+        ("#sort-after", "[aria-sort=ascending]"),
+    ],
+    "the program that is slowest to judge, to run it": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=the slowest", ".chip"),
+        (".rows a", "#copy-program"),
+        ("#copy-program", "#copy-program"),
+    ],
+}
+"""What a reader wants from the first page on: each click, and what is then there to read."""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_takes_these_clicks(page: Browser, url: str, task: str) -> None:
+    page.open(url)
+    page.wait("document.querySelector('#story')")
+    for target, shown in TASKS[task]:
+        page.page.locator(target).first.click()
+        page.page.locator(shown).first.wait_for()
+    assert page.run("document.getElementById('alarm').hidden")
+
+
 def test_words_that_differ_in_a_replaced_line_stand_out(page: Browser, url: str) -> None:
     page.open(url)
     rows = page.run(
