@@ -1,4 +1,4 @@
-# Eleven verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Twelve verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo demo-all demo-none demo-conditional test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
+.PHONY: setup demo demo-all demo-none demo-conditional view test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -54,6 +54,10 @@ demo-all: $(TRAINS)
 demo-none demo-conditional: demo-%: $(TRAINS)
 	@mkdir -p runs; echo 'the same with mask "$*" is trained beside it: runs/demo-$*.log'
 	@$(DEMO) --algorithm.masking.kind $* --run-dir runs/demo-$* > runs/demo-$*.log 2>&1 || { tail -n 20 runs/demo-$*.log; exit 1; }
+
+# The newest run of runs/ in a browser, or those that are named: make view RUN='runs/demo runs/demo-none'.
+view: $(TRAINS)
+	$(BIN)/microcoder view $(RUN) --open
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'

@@ -17,6 +17,7 @@ It is the API between training, insights and viewer.
     report/index.html        the viewer's page, made of the files above; opens from disk
     trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads
                              them
+    notes.jsonl              what readers wrote about rollouts in the viewer (`view/notes.py`)
     logs/                    verl's log
     .lock                    held while a process writes the run
 
