@@ -30,7 +30,7 @@ from microcoder.data.corpus.inputs import (
     read_benchmark_problems,
     unpack_sources,
 )
-from microcoder.data.corpus.settings import BuildConfig, SourceSettings
+from microcoder.data.corpus.settings import ArrangeSettings, BuildConfig, SourceSettings
 from microcoder.data.corpus.steps import collect_step
 from microcoder.data.corpus.work import Resources, open_process
 from microcoder.data.formats.candidates import REASONS
@@ -39,7 +39,7 @@ from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_source
 from microcoder.judge import JudgeOptions
-from microcoder.judge.core.config import Config, load_config
+from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
 
@@ -619,7 +619,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
     resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
-    first, second, third = open_process(Config(), ExitStack(), resources)(rows)
+    first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)

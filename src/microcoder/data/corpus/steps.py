@@ -10,9 +10,16 @@ from typing import Any, Literal
 
 from microcoder.data.corpus.barriers import DuplicateBarrier, SelectionBarrier
 from microcoder.data.corpus.inputs import digest_file, list_inputs
-from microcoder.data.corpus.settings import BuildConfig, DifficultySettings, SourceSettings
+from microcoder.data.corpus.settings import (
+    ArrangeSettings,
+    BuildConfig,
+    DifficultySettings,
+    SourceSettings,
+    TranslationSettings,
+)
 from microcoder.data.corpus.work import (
     Resources,
+    load_translator,
     open_attempts,
     open_collect,
     open_compare,
@@ -21,6 +28,7 @@ from microcoder.data.corpus.work import (
     open_predict,
     open_process,
     open_same_task,
+    open_translate,
     open_verify,
 )
 from microcoder.data.formats.candidates import Stage
@@ -66,11 +74,10 @@ def later_steps(
 ) -> list[Step]:
     """Return the steps after collect that the settings of a build ask for, in order."""
     maker = _StepMaker(config, benchmarks)
-    steps: list[Step] = [
-        maker.process(),
-        maker.filter(),
-        maker.deduplicate(),
-    ]
+    steps: list[Step] = [maker.process()]
+    if config.process.translation is not None:
+        steps.append(maker.translate(config.process.translation))
+    steps += [maker.filter(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
     # By execution and by a model only what is left: both cost more than all the rest.
@@ -117,9 +124,27 @@ class _StepMaker:
         return self._map_step(
             "process",
             "process",
-            Config(),
+            # Who translates decides nothing here, only whether somebody does.
+            ArrangeSettings(keeps_foreign=self._config.process.translation is not None),
             open_process,
             (_CLEAN,),
+        )
+
+    def translate(self, settings: TranslationSettings) -> Step:
+        inputs: tuple[str, ...] = ()
+        if settings.function:
+            source = load_translator(settings.function).source
+            assert source is not None
+            inputs = (source.digest,)
+        return self._map_step(
+            "translate",
+            "process",
+            settings,
+            open_translate,
+            (_CLEAN, _ENDPOINT),
+            inputs=inputs,
+            # One process, since `concurrency` bounds the requests of one alone.
+            runs="alone",
         )
 
     def filter(self) -> Step:

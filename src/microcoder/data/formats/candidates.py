@@ -374,6 +374,7 @@ _MAX_DETAIL = 300
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
     "not_english": "the statement is in another language",
+    "translation_failed": "its translation lost or added something",
     "broken_tests": "no test could be read",
     "conflicting_tests": (
         "more tests than allowed give one input two outputs, and nothing but a comparison decides"
