@@ -459,6 +459,14 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
             assert any(f"{name}.".startswith(f"{one}.") for one in known), step.name
 
 
+def test_until_filter_runs_no_program(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    names = [step.name for step in plan_build(config, last="filter").steps]
+    assert names == ["process", "filter", "deduplicate"]
+    whole = [step.name for step in plan_build(config).steps]
+    assert whole == [*names, "compare", "generate", "verify"]
+
+
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
 def test_the_recipes_are_valid(path: Path) -> None:
     config = load_config(BuildConfig, [path])

@@ -7,7 +7,14 @@ from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.pages import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_powers
 from microcoder.data.clean.samples import restore_samples
-from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split
+from microcoder.data.clean.sections import (
+    Sections,
+    find_starter_code,
+    names_another_function,
+    normalise,
+    render,
+    split,
+)
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.statements import find_checker
 
@@ -68,6 +75,8 @@ def finish(candidate: Candidate) -> Candidate | Rejection:
     """Return a candidate in English with its checker and its flags, or its rejection."""
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
+    if names_another_function(candidate):
+        return candidate.reject("process", "other_function", f"tests call {candidate.fn_name}")
     # Before the flags, since `many_answers` depends on the checker.
     checker = find_checker(candidate) or candidate.checker
     candidate = candidate.change("process", "find_checker/1", checker=checker)

@@ -51,6 +51,7 @@ _READING = (
 )
 """What reads raw rows."""
 _CLEAN = "microcoder.data.clean"
+_TRANSLATION = "microcoder.data.translation"
 _FILTER = "microcoder.data.filter"
 _DIFFICULTY = "microcoder.data.difficulty"
 _BEHAVIOUR = "microcoder.data.behaviour"
@@ -141,7 +142,7 @@ class _StepMaker:
             "process",
             settings,
             open_translate,
-            (_CLEAN, _ENDPOINT),
+            (_TRANSLATION, _CLEAN, _ENDPOINT),
             inputs=inputs,
             # One process, since `concurrency` bounds the requests of one alone.
             runs="alone",
@@ -218,6 +219,7 @@ class _StepMaker:
             inputs=(self._compared, self._environment),
             # One process, which spreads programs over the cores itself.
             runs="alone",
+            executes=True,
         )
 
     def ask(self) -> Step:
@@ -265,6 +267,7 @@ class _StepMaker:
         *,
         inputs: tuple[str, ...] = (),
         runs: Literal["on_every_core", "alone"] = "on_every_core",
+        executes: bool = False,
     ) -> MapStep:
         """Return a step whose work has the resources that all share."""
         return MapStep(
@@ -275,4 +278,5 @@ class _StepMaker:
             code,
             inputs=inputs,
             runs=runs,
+            executes=executes,
         )

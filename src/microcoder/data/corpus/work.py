@@ -15,12 +15,6 @@ from typing import Any, Unpack
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
 from microcoder.data.clean.stage import finish, process
-from microcoder.data.clean.translation import (
-    FunctionTranslator,
-    ModelTranslator,
-    Translator,
-    translate,
-)
 from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
 from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
 from microcoder.data.corpus.same_task import find_same_task, index_tasks
@@ -40,6 +34,12 @@ from microcoder.data.sources import Shard, collect_shard
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
+from microcoder.data.translation import (
+    FunctionTranslator,
+    ModelTranslator,
+    Translator,
+    translate,
+)
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.data.verify.rates import combine_counts

@@ -54,8 +54,8 @@ _THOUSANDS = r"(?:[ \u00a0,_]\d{3}(?!\d))*"
 _LISTED = r"(?:\s*,\s*[A-Za-z0-9_.\[\]()]{1,30}+)*+"
 """Further names of a range, as in `1 <= a, b <= 8`."""
 _NUMBER = (
-    rf"(?:(?<![A-Za-z0-9_.])|(?<=\.\.))[-−]?\d+{_THOUSANDS}(?:[.,]\d+)?"
-    r"(?: ?[*x·×] ?\d+)?(?:\^\(?\d+\)?)?"
+    rf"(?:(?<![A-Za-z0-9_.])|(?<=\.\.))[-\u2212]?\d+{_THOUSANDS}(?:[.,]\d+)?"
+    r"(?: ?[*x\u00b7\u00d7] ?\d+)?(?:\^\(?\d+\)?)?"
 )
 _KEPT = re.compile(
     "|".join(
