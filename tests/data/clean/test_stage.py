@@ -158,6 +158,24 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
         assert found.groups == (("sample", "b") if found is grouped else ())
 
 
+NUMBERS = " ".join(map(str, range(1000, 1080)))
+
+
+def test_a_test_of_which_a_site_shows_the_beginning_is_dropped_alone() -> None:
+    dots = "...\n" * 60
+    done = normalised(
+        (f"80\n{NUMBERS}...", "5"),
+        ("1\n7", f"{NUMBERS}..."),
+        ("1\n8", "8"),
+        (dots, "3"),
+        ("a...", "b"),
+    )
+    assert isinstance(done, Candidate)
+    assert done.tests == pairs(("1\n8\n", "8\n"), (dots, "3\n"), ("a...\n", "b\n"))
+    assert done.lineage[-1].detail == "2 truncated"
+    assert done.flags == ("tests_dropped",)
+
+
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))
 def test_normalising_twice_changes_nothing(written: list[tuple[str, str]]) -> None:
     once = normalised(*written, checker=DECIDES)
