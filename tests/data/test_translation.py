@@ -15,9 +15,7 @@ from microcoder.data.clean.stage import arrange, process
 from microcoder.data.completions import AnswerCache, Endpoint
 from microcoder.data.corpus.build import plan_build, run_build
 from microcoder.data.corpus.settings import BuildConfig
-from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.release.problems import read_problems
-from microcoder.data.translation import (
+from microcoder.data.corpus.translation import (
     FunctionTranslator,
     ModelTranslator,
     find_faults,
@@ -25,6 +23,8 @@ from microcoder.data.translation import (
     restore,
     translate,
 )
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.release.problems import read_problems
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError, DataError
 from microcoder.judge.core.extensions import load_extension

@@ -27,10 +27,10 @@ _VERB = (
 """What a program does with an answer."""
 _ANSWER = (
     r"(?:answers?|solutions?|outputs?|results?|order(?:ing)?s?|sequences?|arrays?|lists?"
-    r"|permutations?|strings?|words?|ways?|pairs?|triples?|sets?|subsets?|paths?|routes?|colou?rings?"
-    r"|assignments?|arrangements?|configurations?|constructions?|matri(?:x|ces)|tables?|trees?"
-    r"|graphs?|edges?|ind(?:ex|ices)|positions?|options?|ones?|representations?|partitions?|plans?"
-    r"|numbers?(?! of)|integers?)"
+    r"|permutations?|strings?|words?|ways?|pairs?|triples?|sets?|subsets?|paths?|routes?"
+    r"|colou?rings?|assignments?|arrangements?|configurations?|constructions?|matri(?:x|ces)"
+    r"|tables?|trees?|graphs?|edges?|ind(?:ex|ices)|positions?|options?|ones?|representations?"
+    r"|partitions?|plans?|numbers?(?! of)|integers?)"
 )
 _SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
 _MANY = r"(?:multiple|several|many|more than one|various|different)"

@@ -51,7 +51,7 @@ _READING = (
 )
 """What reads raw rows."""
 _CLEAN = "microcoder.data.clean"
-_TRANSLATION = "microcoder.data.translation"
+_TRANSLATION = "microcoder.data.corpus.translation"
 _FILTER = "microcoder.data.filter"
 _DIFFICULTY = "microcoder.data.difficulty"
 _BEHAVIOUR = "microcoder.data.behaviour"

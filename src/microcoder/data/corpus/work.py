@@ -24,6 +24,12 @@ from microcoder.data.corpus.settings import (
     SourceSettings,
     TranslationSettings,
 )
+from microcoder.data.corpus.translation import (
+    FunctionTranslator,
+    ModelTranslator,
+    Translator,
+    translate,
+)
 from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
 from microcoder.data.filter.contamination import build_index, describe_hits
 from microcoder.data.filter.rules import LicenceSettings, filter_row
@@ -34,12 +40,6 @@ from microcoder.data.sources import Shard, collect_shard
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.data.translation import (
-    FunctionTranslator,
-    ModelTranslator,
-    Translator,
-    translate,
-)
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.data.verify.rates import combine_counts
