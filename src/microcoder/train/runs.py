@@ -295,7 +295,8 @@ def scored_of(row: Mapping[str, Any]) -> ScoredRollout:
         is_incomplete = row["is_truncated"] and code is None
     tests = []
     for test in row["tests"] or ():
-        tests.append(TestResult(**{**test, "verdict": Outcome(test["verdict"])}))
+        fields: dict[str, Any] = {**test, "verdict": Outcome(test["verdict"])}
+        tests.append(TestResult(**fields))
     mismatch = row.get("mismatch")
     return ScoredRollout(
         rollout=Rollout(
