@@ -40,6 +40,9 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 # A run for each truncation mask, all at a time, in the setting of a registered study (docs/insights/dose_and_response.md).
 DEMO := $(BIN)/microcoder train -c recipes/micro/masks.toml
 demo: $(TRAINS)
+	@echo 'A model of 0.37 million parameters learns to write tiny programs: three runs of 40 steps side by side, about three minutes on two cores.'
+	@echo 'They differ in their truncation mask alone: all (DeepCoder), none (DAPO), conditional (MicroCoder-GRPO). The lines are of the first.'
+	@echo 'You will see unseen problems solved rise from about 22 % to 60 %, then where its report is. Notes named no_code, idle or diversity_falling tell what they saw.'
 	@$(MAKE) --no-print-directory --jobs 3 demo-all demo-none demo-conditional
 	$(BIN)/microcoder report runs/demo --against runs/demo-conditional --against runs/demo-none
 	@echo 'One seed: on another processor it ends elsewhere, by more than these three arms differ (docs/results.md).'

@@ -47,6 +47,7 @@ ROOMS = (
     "lab",
     "lab/studies",
     "lab/yardstick",
+    "replay",
     "eval",
     "view",
     "integrations",
@@ -60,7 +61,7 @@ FACADES = {
     "__init__.py",
     *(
         f"{name}/__init__.py"
-        for name in ("judge", "data", "data/release", "train", "eval", "view", "lab")
+        for name in ("judge", "data", "data/release", "train", "eval", "view", "lab", "replay")
     ),
 }
 HEAVY = {"torch", "transformers", "trl", "datasets", "accelerate", "peft", "verl"}

@@ -23,6 +23,7 @@ from microcoder.eval import EvalConfig
 from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language
 from microcoder.lab.studies.design import Study
+from microcoder.replay.settings import ReplayConfig
 from microcoder.train.recipe.recipe import TrainConfig
 from tests.doc_pages import (
     DOCS,
@@ -39,6 +40,7 @@ SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,
     "eval": EvalConfig,
     "data": BuildConfig,
+    "replay": ReplayConfig,
     "study": Study,
     "language": Language,
 }
@@ -237,8 +239,8 @@ def test_every_benchmark_has_a_figure_and_every_command_can_be_typed() -> None:
     scripts = {}
     for path in (ROOT / "benchmarks").glob("*.py"):
         scripts[f"benchmarks/{path.name}"] = text_of(path)
-    # One writes the page, one moves weights, one waits for a GPU, and one for a model.
-    without_figure = {"figures.py", "pieces.py", "gpu_real.py", "cpu_step.py"}
+    # One writes the page, one moves weights, one waits for a GPU, one for a model, one for a run.
+    without_figure = {"figures.py", "pieces.py", "gpu_real.py", "cpu_step.py", "replay.py"}
     typed = set()
     for name, text in scripts.items():
         if f"python {name}" in text and name.removeprefix("benchmarks/") not in without_figure:
@@ -276,6 +278,7 @@ GIVEN: dict[str, dict[str, Any]] = {
 NOT_RUN = {
     "serving.md": "asks another machine's service, and a Ray cluster; tests/judge has both",
     "dataset.md": "downloads from the Hub, and is a file of its own",
+    "replay.md": "replays runs that a reader has; tests/replay has some",
 }
 
 

@@ -1,8 +1,8 @@
 """The commands of the hand-written pages, typed in the order of the pages where a reader would be.
 
-Tutorials, docs/judging.md and docs/integrations.md have tests of their own. A line of a page is
-typed as it stands, but for what `FILLED` puts in the place of something large; `ELSEWHERE` says
-where others are run, or why they are not.
+Tutorials, docs/judging.md, docs/integrations.md and docs/replay.md have tests of their own. A line
+of a page is typed as it stands, but for what `FILLED` puts in the place of something large;
+`ELSEWHERE` says where others are run, or why they are not.
 """
 
 import re
@@ -127,7 +127,7 @@ def test_every_page_with_commands_is_run_by_some_test() -> None:
     for path in DOCS.glob("*.md"):
         if lines_of(path.stem):
             with_commands.add(path.stem)
-    assert with_commands == {*PAGES, "judging", "integrations", "commands"}
+    assert with_commands == {*PAGES, "judging", "integrations", "replay", "commands"}
 
 
 def fill(line: str) -> str:

@@ -1,4 +1,5 @@
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -6,8 +7,16 @@ import pytest
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import append_row, read_json, read_rows, write_json
 from microcoder.judge.core.types import Outcome, Program, Rollout, Verdict
-from microcoder.train.runs import RunDirectory, read_rollouts, rollout_row, write_rollouts
-from tests.train.small_runs import scored
+from microcoder.train.rollouts import SamplerMismatch
+from microcoder.train.runs import (
+    RunDirectory,
+    read_rollouts,
+    read_scored,
+    rollout_row,
+    scored_of,
+    write_rollouts,
+)
+from tests.train.small_runs import ROLLOUT, scored
 
 
 def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) -> None:
@@ -19,11 +28,13 @@ def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) 
             program=Program(None),
             tier=None,
             lost={"mask": 0.5},
+            mismatch=SamplerMismatch(0.01, 0.5),
         ),
         scored(
             rewards={"fraction": 0.5, "format": None},
             length_penalty=-0.5,
             masked_why="truncated",
+            counts=False,
         ),
         scored(verdict=Verdict(Outcome.NO_CODE, (), 2)),
     ]
@@ -32,6 +43,18 @@ def test_rollouts_survive_the_round_trip_with_none_and_odd_text(tmp_path: Path) 
     write_rollouts(path, rows)
     assert read_rollouts(path) == rows
     assert [p.name for p in path.parent.iterdir()] == ["step_000003.parquet"]
+    # Three problems: each sample has the same index.
+    assert read_scored(path) == [[sample] for sample in samples]
+
+
+def test_rows_of_earlier_versions_keep_their_length_and_what_they_lack_is_told_apart() -> None:
+    cut_off = replace(ROLLOUT, is_truncated=True)
+    row = rollout_row(scored(rollout=cut_off, program=Program(None)), step=3, temperature=1.2)
+    for name in ("token_ids", "is_incomplete", "mismatch"):
+        del row[name]
+    read = scored_of(row)
+    assert read.rollout.token_ids == (0, 1, 2)
+    assert read.program.is_incomplete
 
 
 def test_rows_come_back_in_order_and_a_last_line_cut_off_anywhere_is_left_out_and_not_appended_to(

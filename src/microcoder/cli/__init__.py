@@ -37,6 +37,9 @@ VERBS = {
         "Show runs in a browser: overlaid curves, and every rollout with its tests; search, "
         "compare, follow."
     ),
+    "replay": (
+        "Say what another mask, filter, reward or test set would have made of recorded rollouts."
+    ),
     "doctor": (
         "Show this machine's sandbox isolation, speed and languages, and run the sandbox's "
         "self-test."
@@ -70,6 +73,7 @@ CONFIGS = {
     "eval": "microcoder.eval.config:EvalConfig",
     "distill": "microcoder.eval.config:DistillConfig",
     "data build": "microcoder.data.corpus.settings:BuildConfig",
+    "replay": "microcoder.replay.settings:ReplayConfig",
 }
 """Command -> the configuration class whose keys it takes as flags."""
 
@@ -129,6 +133,17 @@ USUAL_KEYS = {
         "heldout.benchmark.path",
         "heldout.sampling.num_samples",
         "heldout.sampling.max_tokens",
+    ),
+    "replay": (
+        "algorithm.advantage",
+        'algorithm.masking.kind = "conditional"',
+        'algorithm.masking.kind = "all"',
+        'algorithm.masking.kind = "none"',
+        "algorithm.masking.rho",
+        "algorithm.masking.leave_out_of",
+        "algorithm.group_filtering",
+        "rewards.name",
+        "rollout.temperature.converged_diversity",
     ),
     "data build": (
         "name",

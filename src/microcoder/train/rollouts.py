@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Program, Rollout, Verdict
@@ -226,6 +226,23 @@ def share_removed_advantages(samples: Sequence[ScoredRollout]) -> dict[str, floa
     `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were
     spared. Mechanisms that removed nothing have no key.
     """
+    removed, total = sum_removed_advantages(samples)
+    if not total:
+        return {}
+    return {name: amount / total for name, amount in removed.items()}
+
+
+class RemovedAdvantages(NamedTuple):
+    """What mechanisms removed of some rollouts' advantages."""
+
+    removed: dict[str, float]
+    """Summed |advantage| that each removed, by mechanism and sign, sorted by name."""
+    total: float
+    """Summed |advantage| before anything was removed."""
+
+
+def sum_removed_advantages(samples: Sequence[ScoredRollout]) -> RemovedAdvantages:
+    """Return the summed |advantage| that each mechanism removed, and the sum of all."""
     removed: dict[str, float] = {}
     total = 0.0
     for sample in samples:
@@ -238,9 +255,7 @@ def share_removed_advantages(samples: Sequence[ScoredRollout]) -> dict[str, floa
             sign = "positive" if amount > 0 else "negative"
             name = f"{mechanism}_{sign}"
             removed[name] = removed.get(name, 0.0) + abs(amount)
-    if not total:
-        return {}
-    return {name: amount / total for name, amount in sorted(removed.items())}
+    return RemovedAdvantages(dict(sorted(removed.items())), total)
 
 
 def loses_advantage(masked_why: str, lost: Mapping[str, float]) -> bool:

@@ -7,7 +7,8 @@ It is the API between training, insights and viewer.
     probe.json               the probe that chose the temperature, if any
     metrics.jsonl            one `StepMetrics` row a step
     evaluations.jsonl        one `EvaluationMetrics` row an evaluation
-    rollouts/step_*.parquet  every training rollout with its verdict, reward, advantage, why masked
+    rollouts/step_*.parquet  every training rollout with its tokens, verdict, reward, advantage, why
+                             masked
     evaluations/step_*.parquet  every held-out sample, same columns
     checkpoints/step_*/      Hugging Face folders (weights, tokenizer) with TRL's state for
                              resuming; of a verl run its own, global_step_*/, with such a folder
@@ -37,8 +38,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from microcoder.judge.core.errors import DataError, TrainingError, explain_fault
 from microcoder.judge.core.files import WorkFolder, read_json, read_rows, write_parquet, write_rows
+from microcoder.judge.core.types import Outcome, Program, Rollout, TestResult, Verdict
 from microcoder.train.metrics import EvaluationMetrics, StepMetrics
-from microcoder.train.rollouts import ScoredRollout
+from microcoder.train.rollouts import SamplerMismatch, ScoredRollout
 
 RowT = TypeVar("RowT", StepMetrics, EvaluationMetrics)
 CATALOGUE = "runs.json"
@@ -171,10 +173,12 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "prompt": rollout.prompt,
         "completion": rollout.completion,
         "num_tokens": len(rollout.token_ids),
+        "token_ids": list(rollout.token_ids),
         "is_truncated": rollout.is_truncated,
         "temperature": temperature,
         "program": sample.program.code,
         "extraction": sample.program.reason,
+        "is_incomplete": sample.program.is_incomplete,
         "verdict": str(verdict.outcome),
         "tests_passed": verdict.tests_passed,
         "tests_total": verdict.tests_total,
@@ -184,7 +188,9 @@ def rollout_row(sample: ScoredRollout, *, step: int, temperature: float) -> dict
         "rewards": list(sample.rewards.items()),
         "advantage": sample.advantage,
         "masked_why": sample.masked_why,
+        "counts": sample.counts,
         "lost": list(sample.lost.items()),
+        "mismatch": None if sample.mismatch is None else asdict(sample.mismatch),
     }
 
 
@@ -196,6 +202,7 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
     integer = pa.int64()
     number = pa.float64()
     boolean = pa.bool_()
+    mismatch = pa.struct({"logp_difference": number, "weight": number}.items())
     test = pa.struct(
         {
             "verdict": text,
@@ -216,10 +223,12 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             "prompt": text,
             "completion": text,
             "num_tokens": integer,
+            "token_ids": pa.list_(pa.int32()),
             "is_truncated": boolean,
             "temperature": number,
             "program": text,
             "extraction": text,
+            "is_incomplete": boolean,
             "verdict": text,
             "tests_passed": integer,
             "tests_total": integer,
@@ -229,7 +238,9 @@ def write_rollouts(path: Path, rows: Sequence[dict[str, Any]]) -> None:
             "rewards": pa.map_(text, number),
             "advantage": number,
             "masked_why": text,
+            "counts": boolean,
             "lost": pa.map_(text, number),
+            "mismatch": mismatch,
         }
     )
     write_parquet(path, rows, schema)
@@ -240,6 +251,74 @@ def read_rollouts(path: Path, *, columns: list[str] | None = None) -> list[dict[
     import pyarrow.parquet as pq
 
     return pq.read_table(path, columns=columns).to_pylist()
+
+
+def list_columns(path: Path) -> list[str]:
+    """Return the names of a rollout file's columns: earlier versions wrote fewer."""
+    import pyarrow.parquet as pq
+
+    return pq.read_schema(path).names
+
+
+def read_scored(path: Path) -> list[list[ScoredRollout]]:
+    """Return the rollouts of a file by problem, in the order in which they were decided.
+
+    It is the inverse of `rollout_row`, see `scored_of`.
+    """
+    groups: list[list[ScoredRollout]] = []
+    for row in read_rollouts(path):
+        sample = scored_of(row)
+        # Each sample of a problem has a higher index than the one before.
+        latest = groups[-1][-1] if groups else None
+        if (
+            latest is None
+            or latest.rollout.problem_id != sample.rollout.problem_id
+            or latest.sample_index >= sample.sample_index
+        ):
+            groups.append([])
+        groups[-1].append(sample)
+    return groups
+
+
+def scored_of(row: Mapping[str, Any]) -> ScoredRollout:
+    """Return the scored rollout that a row of a rollout file holds.
+
+    Rows of earlier versions have no tokens: as many placeholders, all different, stand for them.
+    Nor do they say whether a program is incomplete: one that a truncated response lacks is.
+    """
+    code = row["program"]
+    token_ids = row.get("token_ids")
+    if token_ids is None:
+        token_ids = range(row["num_tokens"])
+    is_incomplete = row.get("is_incomplete")
+    if is_incomplete is None:
+        is_incomplete = row["is_truncated"] and code is None
+    tests = []
+    for test in row["tests"] or ():
+        fields: dict[str, Any] = {**test, "verdict": Outcome(test["verdict"])}
+        tests.append(TestResult(**fields))
+    mismatch = row.get("mismatch")
+    return ScoredRollout(
+        rollout=Rollout(
+            problem_id=row["problem_id"],
+            prompt=row["prompt"],
+            completion=row["completion"],
+            token_ids=tuple(token_ids),
+            is_truncated=row["is_truncated"],
+        ),
+        program=Program(code, reason=row["extraction"], is_incomplete=is_incomplete),
+        verdict=Verdict(Outcome(row["verdict"]), tuple(tests), row["tests_total"]),
+        reward=row["reward"],
+        advantage=row["advantage"],
+        masked_why=row["masked_why"],
+        tier=row["tier"],
+        sample_index=row["sample_index"],
+        length_penalty=row["length_penalty"],
+        mismatch=None if mismatch is None else SamplerMismatch(**mismatch),
+        rewards=dict(row["rewards"] or ()),
+        counts=row.get("counts", True),
+        lost=dict(row["lost"] or ()),
+    )
 
 
 def steps_in(folder: Path) -> list[int]:

@@ -13,6 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from microcoder.judge.core.config import load_config
+from microcoder.replay import open_recording, replay
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.checkpoints import Observer
 from microcoder.train.run.probe import read_probe
@@ -125,6 +126,35 @@ def test_a_run_that_samples_ahead_goes_on_where_it_was_killed(runs: Runs) -> Non
     for row in rows:
         assert {"weight"} <= row["mismatch"].keys()
     assert (ahead.model / "model.safetensors").exists()
+
+
+def test_a_replay_under_its_own_recipe_gives_what_is_recorded(runs: Runs) -> None:
+    """Stages of temperature and length, a probe, sampling ahead; killed and resumed."""
+    for run in (runs.resumed, runs.adapted, runs.ahead):
+        found = replay(open_recording([run.root]))
+        assert found.reproduction is not None
+        assert found.reproduction.is_exact, f"{run.root.name}: {found.reproduction.what}"
+        rows = run.read_metrics()
+        assert [fact.step for fact in found.facts] == [row["step"] for row in rows]
+        assert [answer.doses for answer in found.recorded_steps] == [row["doses"] for row in rows]
+        assert [fact.diversity for fact in found.facts] == [row["diversity"] for row in rows]
+
+
+def test_what_verl_itself_writes_of_its_rollouts_is_read(runs: Runs) -> None:
+    recording = open_recording([runs.dump])
+    assert recording.format == "verl"
+    steps = list(recording.read())
+    assert [step.step for step in steps] == [1, 2]
+    for step in steps:
+        read = Counter()
+        for group in step.scored_P_G:
+            assert len(group) == 4
+            for sample in group:
+                read[sample.rollout.completion, sample.reward] += 1
+        recorded = Counter()
+        for row in read_rollouts(runs.adapted.rollout_file(step.step)):
+            recorded[row["completion"], row["reward"]] += 1
+        assert read == recorded
 
 
 def test_the_weights_load_as_an_ordinary_model(runs: Runs, tiny_checkpoint: Path) -> None:

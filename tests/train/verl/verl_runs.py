@@ -135,6 +135,8 @@ class Runs:
     resumed: RunDirectory
     """Killed after its first step, and started again."""
     adapted: RunDirectory
+    dump: Path
+    """Where verl itself wrote the rollouts of `adapted`."""
     ahead: RunDirectory
     """Sampled ahead of its updates; killed and started again, too."""
 
@@ -155,8 +157,15 @@ def kill_and_resume(
 
 def make_runs(checkpoint: Path, root: Path) -> Runs:
     """Train what these tests look at."""
-    found = Runs(*(RunDirectory(root / name) for name in ("resumed", "adapted", "ahead")))
-    adapted = start(checkpoint, found.adapted, **ADAPTED)
+    dump = root / "dump"
+    found = Runs(
+        resumed=RunDirectory(root / "resumed"),
+        adapted=RunDirectory(root / "adapted"),
+        dump=dump,
+        ahead=RunDirectory(root / "ahead"),
+    )
+    dumps = {"verl.trainer.rollout_data_dir": str(dump)}
+    adapted = start(checkpoint, found.adapted, **ADAPTED, **dumps)
     with ThreadPoolExecutor(2) as beside:
         killed = [
             beside.submit(kill_and_resume, checkpoint, found.resumed),

@@ -144,7 +144,7 @@ def load_config(
     """
     merged: dict[str, Any] = {}
     for recipe in recipes:
-        _merge(merged, _read_recipe(recipe))
+        _merge(merged, read_recipe(recipe))
     for layer in layers:
         for key, value in layer.items():
             _merge(merged, _nest(key, value))
@@ -186,7 +186,11 @@ def _recipe_names() -> dict[str, Path]:
     return names
 
 
-def _read_recipe(path: Path) -> dict[str, Any]:
+def read_recipe(path: Path) -> dict[str, Any]:
+    """Return the tables of a recipe, a TOML file or the name of one of the package's.
+
+    ConfigError if it is missing or not TOML.
+    """
     path = find_recipe(path)
     try:
         # Editors of Windows begin a file with a byte order mark, which `utf-8-sig` skips.

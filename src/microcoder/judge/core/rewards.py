@@ -124,23 +124,38 @@ class RewardSum:
             for extension, _ in self.parts:
                 arguments = (problem, rollout, program, verdict, *_draw_for(extension, draw))
                 values[extension.label] = _check_value(extension, extension(*arguments))
-        # Noted by name: None counts as unscored, so a reward that fails often must not go unseen.
-        silent = tuple(label for label, value in values.items() if value is None)
-        return Reward(
-            self._weigh(values),
-            values if len(values) > 1 else {},
-            # After a sandbox error no reward was asked, so none is to blame.
-            unscored_by=silent if verdict.is_scorable else (),
-        )
+        weights = [weight for _, weight in self.parts]
+        return add_up(values, weights, is_scorable=verdict.is_scorable)
 
-    def _weigh(self, values: Mapping[str, float | None]) -> float | None:
-        """Return the weighted sum of rewards; None if one of them is None."""
-        terms = []
-        for (_, weight), value in zip(self.parts, values.values(), strict=True):
-            if value is None:
-                return None
-            terms.append(weight * value)
-        return sum(terms)
+
+def add_up(
+    values: Mapping[str, float | None], weights: Sequence[float], *, is_scorable: bool
+) -> Reward:
+    """Return the reward of a rollout from the values of its rewards.
+
+    Args:
+        values: of each reward, by its label.
+        weights: in the same order.
+        is_scorable: whether the sandbox could judge the program.
+    """
+    # Noted by name: None counts as unscored, so a reward that fails often must not go unseen.
+    silent = tuple(label for label, value in values.items() if value is None)
+    return Reward(
+        _weigh(values, weights),
+        values if len(values) > 1 else {},
+        # After a sandbox error no reward was asked, so none is to blame.
+        unscored_by=silent if is_scorable else (),
+    )
+
+
+def _weigh(values: Mapping[str, float | None], weights: Sequence[float]) -> float | None:
+    """Return the weighted sum of rewards; None if one of them is None."""
+    terms = []
+    for weight, value in zip(weights, values.values(), strict=True):
+        if value is None:
+            return None
+        terms.append(weight * value)
+    return sum(terms)
 
 
 def _draw_for(extension: Extension, draw: float | None) -> tuple[float, ...]:

@@ -86,7 +86,7 @@ def estimate_mean(values: Sequence[float], *, lowest: float = 0.0) -> Estimate |
     return _bootstrap(tuple(values), lowest=lowest)
 
 
-def wilson_interval(hits: int, asked: int) -> Ends:
+def wilson_interval(hits: float, asked: int) -> Ends:
     """Return the 95 % score interval of a share, valid also at 0 and 1 (Wilson 1927).
 
     It is (0, 1) if nothing was asked.
