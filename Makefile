@@ -1,4 +1,4 @@
-# Eleven verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Twelve verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo demo-all demo-none demo-conditional test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
+.PHONY: setup demo demo-all demo-none demo-conditional view test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -40,9 +40,13 @@ $(STAMP): pyproject.toml constraints.txt | $(BIN)/python
 # A run for each truncation mask, all at a time, in the setting of a registered study (docs/insights/dose_and_response.md).
 DEMO := $(BIN)/microcoder train -c recipes/micro/masks.toml
 demo: $(TRAINS)
+	@echo 'A model of 0.37 million parameters learns to write tiny programs: three runs of 40 steps side by side, about three minutes on two cores.'
+	@echo 'They differ in their truncation mask alone: all (DeepCoder), none (DAPO), conditional (MicroCoder-GRPO). The lines are of the first.'
+	@echo 'You will see unseen problems solved rise from about 22 % to 60 %, then where its report is. Notes named no_code, idle or diversity_falling tell what they saw.'
 	@$(MAKE) --no-print-directory --jobs 3 demo-all demo-none demo-conditional
 	$(BIN)/microcoder report runs/demo --against runs/demo-conditional --against runs/demo-none
 	@echo 'One seed: on another processor it ends elsewhere, by more than these three arms differ (docs/results.md).'
+	@echo 'Every rollout of it in a browser: make view'
 
 demo-all: $(TRAINS)
 	$(DEMO) --algorithm.masking.kind all --run-dir runs/demo
@@ -51,6 +55,10 @@ demo-all: $(TRAINS)
 demo-none demo-conditional: demo-%: $(TRAINS)
 	@mkdir -p runs; echo 'the same with mask "$*" is trained beside it: runs/demo-$*.log'
 	@$(DEMO) --algorithm.masking.kind $* --run-dir runs/demo-$* > runs/demo-$*.log 2>&1 || { tail -n 20 runs/demo-$*.log; exit 1; }
+
+# The newest run of runs/ in a browser, or those that are named: make view RUN='runs/demo runs/demo-none'.
+view: $(TRAINS)
+	$(BIN)/microcoder view $(RUN) --open
 
 # LONG= runs the long ones too: more kills, Ray, two processes, other users, mutants of the pure modules (minutes).
 LONG ?= -m 'not long'

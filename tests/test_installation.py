@@ -58,6 +58,8 @@ def test_the_wheel_is_built_from_what_the_image_copies(tmp_path: Path) -> None:
         assert wanted
         assert wanted <= {*names}
     assert "microcoder/judge/sandbox/zygote.py" in names
+    for path in (ROOT / "src/microcoder/view/static/vendor").iterdir():
+        assert f"microcoder/view/static/vendor/{path.name}" in names
 
 
 def _copy(source: Path, target: Path, *, is_into: bool) -> None:

@@ -1,6 +1,8 @@
 """`microcoder report`, `view` and `audit-judge`: pages, and what they print."""
 
 import json
+import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -46,6 +48,30 @@ def test_the_viewer_serves_until_it_is_interrupted(run: Path) -> None:
         _, errors = process.communicate(timeout=20)
     assert process.returncode == 0
     assert errors == "microcoder: the viewer has ended\n"
+
+
+def test_the_newest_run_is_shown_where_none_is_named(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runs = tmp_path / "runs"
+    for name, seconds in (("old", 1000), ("newest", 3000), ("other", 2000)):
+        copied = Path(shutil.copytree(run, runs / name))
+        for path in copied.iterdir():
+            os.utime(path, (seconds, seconds))
+    # A run that began before another is newer while it goes.
+    os.utime(runs / "newest" / "manifest.json", (500, 500))
+    (runs / "no-run").mkdir()
+    monkeypatch.chdir(tmp_path)
+    main(["view", "--bundle", "out"])
+    assert "the newest run in runs is runs/newest" in capsys.readouterr().err
+
+
+def test_make_opens_the_viewer_wherever_the_command_is_installed(tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    for words, runs in (([], " --open"), (["RUN=runs/a runs/b"], "runs/a runs/b --open")):
+        command = ["make", "--dry-run", "--silent", f"VENV={tmp_path}", "view", *words]
+        told = subprocess.run(command, cwd=root, capture_output=True, text=True, check=True).stdout
+        assert told.splitlines()[-1] == f"{tmp_path}/bin/microcoder view {runs}"
 
 
 def test_an_audit_is_a_page_and_a_record(

@@ -177,7 +177,7 @@ MISTAKES = {
     "audit-judge --most 0": 'Invalid value "0" for --most. Must be > 0.',
     "audit-judge --python /no/python": "does not exist; pass an interpreter",
     "audit-judge --out {file}": "empty.toml); make it writable or choose another place",
-    "view": "no run; type: microcoder view",
+    "view": "no run is named, and runs holds none; type: microcoder view",
     "view nowhere": "nowhere is not a run",
     "view run --problems nofile": "--problems nofile does not exist; check the path",
     "study": "name one study, or pass --all",

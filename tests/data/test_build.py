@@ -30,7 +30,7 @@ from microcoder.data.corpus.inputs import (
     read_benchmark_problems,
     unpack_sources,
 )
-from microcoder.data.corpus.settings import BuildConfig, SourceSettings
+from microcoder.data.corpus.settings import ArrangeSettings, BuildConfig, SourceSettings
 from microcoder.data.corpus.steps import collect_step
 from microcoder.data.corpus.work import Resources, open_process
 from microcoder.data.formats.candidates import REASONS
@@ -39,7 +39,7 @@ from microcoder.data.formats.rows import FORMATS
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_source
 from microcoder.judge import JudgeOptions
-from microcoder.judge.core.config import Config, load_config
+from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import hold_lock
 
@@ -316,7 +316,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
             "workers": 1,
         }
         config = BuildConfig.model_validate({"name": "x", **given})
-        run_build(config, plan_build(config, last="filter"))
+        run_build(config, plan_build(config, last="generate"))
     one = contents(tmp_path / "one" / ".work" / "parts")
     two = contents(tmp_path / "two" / ".work" / "parts")
     assert one == two
@@ -326,6 +326,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
         "filter",
         "deduplicate",
         "compare",
+        "generate",
     }
 
 
@@ -457,6 +458,14 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
         ours = imported - offered
         for name in ours:
             assert any(f"{name}.".startswith(f"{one}.") for one in known), step.name
+
+
+def test_until_filter_runs_no_program(recipe: Path) -> None:
+    config = load_config(BuildConfig, [recipe])
+    names = [step.name for step in plan_build(config, last="filter").steps]
+    assert names == ["process", "filter", "deduplicate"]
+    whole = [step.name for step in plan_build(config).steps]
+    assert whole == [*names, "compare", "generate", "verify"]
 
 
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*.toml")), ids=lambda path: path.stem)
@@ -619,7 +628,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
     resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
-    first, second, third = open_process(Config(), ExitStack(), resources)(rows)
+    first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)
     assert isinstance(second, Rejection)

@@ -146,6 +146,10 @@ def test_the_story_is_of_tenths_of_the_run_and_leads_to_their_rollouts(runs: Pat
         "Share of |advantage| removed: mask 3.0%, penalty 50.0%; the clip stopped 1.00%, "
         "as the engine counts."
     )
+    assert doses_line[1:] == (
+        "masked rollouts",
+        {"view": "rollouts", "split": "train", "masked": "yes"},
+    )
 
 
 def test_unscored_samples_are_counted_apart(tmp_path: Path) -> None:

@@ -116,6 +116,10 @@ def test_each_alarm_by_what_it_is_for() -> None:
         ({"no_code_share": 0.05, "zero_variance_share": 0.3, "unscored_share": 0.01}, []),
         ({"truncated_share": 0.95}, ["everything_truncated"]),
         ({"no_code_share": 0.6}, ["no_code"]),
+        # All of them may be truncated ones, which the limit explains.
+        ({"no_code_share": 0.6, "truncated_share": 0.55}, []),
+        ({"no_code_share": 0.8, "truncated_share": 0.55}, ["no_code"]),
+        ({"no_code_share": 0.8, "truncated_share": 1.0}, ["everything_truncated"]),
         ({"zero_variance_share": 1.0}, ["all_groups_flat"]),
         ({"unscored_share": 0.02}, ["sandbox_faults"]),
         ({"unscored_share": 0.02, "unscored_by": {"sandbox": 0.02}}, ["sandbox_faults"]),

@@ -24,6 +24,8 @@ from tests.view.parts.viewer_runs import (
 VIEWS = (
     "#view=overview",
     "#view=curves",
+    "#view=runs",
+    "#view=group&run=one&at=train/1/0",
     "#view=rollouts&run=one",
     "#view=rollouts&run=one&verdict=wrong_answer&at=train/1/0",
     "#view=problems&run=one",
@@ -34,8 +36,8 @@ VIEWS = (
     "#view=rollouts&run=small&at=corpus/0/1",
 )
 SHOWN = (
-    "document.querySelector(location.hash.includes('at=') ? '#copy' : '.plot, .rows a, .map "
-    "td, #differences')"
+    "document.querySelector(location.hash.includes('at=') ? '#copy, #diversity' : '.plot, "
+    ".rows a, .map td, #differences, .sort')"
 )
 
 
@@ -71,20 +73,30 @@ def test_curves_of_several_runs_lie_over_each_other(page: Browser, url: str) -> 
         "Masked share",
         "Seconds a step: generate",
     } <= set(titles)
-    first = "document.querySelector('figure')"
-    assert (
-        page.run(
-            f"new Set([...{first}.querySelectorAll('path')].map((path) => path.classList[1])).size"
-        )
-        == 2
-    )
-    assert "one" in page.text("figure .readout")
+    assert page.texts(".group-of-charts > summary h3") == [
+        "Reward",
+        "Length",
+        "Diversity",
+        "Doses",
+        "Optimisation",
+        "Judging",
+        "Time",
+    ]
+    drawn = "document.querySelector('.plot').plot"
+    assert page.run(f"{drawn}.data.length") == 3
+    assert page.run(f"{drawn}.data[0]") == [0, 4, 8]
+    assert "one, held out" in page.text("figure .readout")
+    assert "two, held out" in page.text("figure .readout")
     page.run("document.getElementById('show-0').click()")
     page.wait("location.hash.includes('hide=one')")
-    page.wait(
-        f"new Set([...{first}.querySelectorAll('path')].map((path) => "
-        "path.classList[1])).size === 1"
+    page.wait(f"{drawn}.data.length === 2")
+    # Of one run alone, training and held out have a colour each.
+    kinds = page.run(
+        "[...document.querySelector('[data-title=\"accuracy, hard\"]').querySelectorAll('.swatch')]"
+        ".map((swatch) => [swatch.className.trim(), getComputedStyle(swatch).backgroundColor])"
     )
+    assert [kind for kind, _ in kinds] == ["swatch run-0", "swatch run-1 dotted"]
+    assert kinds[0][1] != kinds[1][1]
     page.run("document.getElementById('show-0').click()")
     page.wait("!location.hash.includes('hide')")
 
@@ -114,6 +126,7 @@ def test_filters_narrow_the_list_and_the_link_says_so(page: Browser, url: str) -
         "document.getElementById('filter-verdict').dispatchEvent(new Event('change')))"
     )
     page.wait("location.hash.includes('verdict=%21accepted')")
+    page.run("document.querySelector('#filters summary').click()")
     page.run("document.getElementById('filter-problem').focus()")
     page.write("train/002")
     page.wait("location.hash.includes('problem=train%2F002')")
@@ -133,6 +146,9 @@ def test_filters_narrow_the_list_and_the_link_says_so(page: Browser, url: str) -
     page.wait("document.querySelectorAll('.rows a').length")
     assert listed(page) == before
     assert page.run("document.getElementById('filter-problem').value") == "train/002"
+    assert page.texts(".chip") == ["problem train/002 \u00d7", "not accepted \u00d7"]
+    page.run("document.querySelector('.chip').click()")
+    page.wait("document.querySelectorAll('.chip').length === 1")
     page.run("document.getElementById('filter-reset').click()")
     found(page, 264)
 
@@ -313,25 +329,39 @@ def test_a_bundle_from_disk_shows_what_the_server_shows(
         "#view=compare&a=one|train/1/0&b=one|train/1/1",
         "#view=rollouts&run=eval&at=evaluation/0/3",
         "#view=rollouts&run=one&at=train/3/7",
+        "#view=group&run=one&at=train/1/1",
     ]
     for part in hashes:
         texts = []
         for base in (url, disk):
             page.open(base + part)
-            page.wait("document.querySelector('.plot, .rows a, .map td, #differences')")
-            if "at=" in part:
+            page.wait(SHOWN)
+            # The server keeps notes, and a bundle shows those that are there.
+            page.run("document.getElementById('note')?.remove()")
+            if "view=rollouts" in part and "at=" in part:
                 page.wait("document.getElementById('copy')")
                 page.wait(
                     "![...document.querySelectorAll('.test[open]')].some((test) => "
                     "!test.querySelector('.panes'))"
                 )
-            places = {"curves": ".charts", "problems": ".map", "compare": "#differences"}
+            places = {
+                "curves": "#groups",
+                "problems": ".map",
+                "compare": "#differences",
+                "group": "main",
+            }
             place = next(
                 (place for view, place in places.items() if f"view={view}" in part), "#main .list"
             )
             texts.append(page.text(place) + page.text("article"))
         assert texts[0] == texts[1], part
 
+
+CLIPPED = """[...document.querySelectorAll('body *:not(.unseen)')]
+    .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth + 1)
+    .filter((one) => getComputedStyle(one).overflowX !== 'visible' && one.clientWidth > 1)
+    .map((one) => `${one.tagName}.${one.className} ${one.scrollWidth} > ${one.clientWidth}`)"""
+"""What is wider than the place it has, and cut off there."""
 
 NAMED = {
     "button",
@@ -360,6 +390,9 @@ def test_every_view_fits_its_window_and_everything_to_press_is_large_enough_and_
         page.open(url + part)
         page.wait(SHOWN)
         assert page.run("document.documentElement.scrollWidth") <= width, part
+        if width < 600:
+            assert page.run(CLIPPED) == [], part
+            assert page.run("document.querySelector('.top').offsetHeight") <= 56
         assert page.run(f"Math.min(...{sizes}.map(({{ height }}) => height))") >= 23.5, part
         assert axe_violations(page) == [], part
         nodes = page.devtools.send("Accessibility.getFullAXTree")["nodes"]

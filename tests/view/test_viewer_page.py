@@ -3,14 +3,15 @@ problems, comparisons.
 """
 
 import base64
+import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from microcoder.train.runs import RunDirectory
-from microcoder.view import open_collection
+from microcoder.train.runs import RunDirectory, read_history
+from microcoder.view import open_collection, write_bundle
 from tests.view.parts.browsers import Browser
 from tests.view.parts.viewer_runs import (
     LIGHT_ROWS,
@@ -24,8 +25,12 @@ from tests.view.parts.viewer_runs import (
 EVERY = ["heldout/0/0", "train/1/0", "train/1/1", "train/1/2", "train/12/0"]
 
 
+RUNS: dict[str, Path] = {}
+
+
 @pytest.fixture(scope="module")
 def url(shelf: Path) -> Iterator[str]:
+    RUNS.update(one=shelf / "one", two=shelf / "two")
     with serving(open_collection([shelf / "one", shelf / "two"])) as server:
         yield server.url
 
@@ -178,6 +183,285 @@ def test_a_search_narrows_the_list_and_marks_what_it_found(page: Browser, url: s
     page.faults.clear()  # The refused request is an error of the log, and meant.
 
 
+def draw(page: Browser, url: str, more: str = "") -> None:
+    """Open the curves."""
+    page.open(f"{url}#view=curves{more}")
+    page.wait("document.querySelector('.plot')")
+
+
+PLOT = "document.querySelector('[data-title=\"{}\"] .plot').plot"
+REWARD = PLOT.format("reward")
+
+
+def test_charts_are_searched_and_folded_by_group(page: Browser, url: str) -> None:
+    draw(page, url)
+    page.run("document.getElementById('find').focus()")
+    page.write("doses removed mask")
+    page.wait("location.hash.includes('find=doses')")
+    shown = (
+        "[...document.querySelectorAll('figure')].filter((one) => one.checkVisibility())"
+        ".map((one) => one.dataset.title)"
+    )
+    assert page.run(shown) == []
+    page.run("document.getElementById('find').select()")
+    page.write("accuracy ea")
+    page.wait(f"{shown}.length === 1")
+    assert page.run(shown) == ["accuracy, easy"]
+    assert page.run("document.activeElement.id") == "find"
+    draw(page, url, "&find=tokens")
+    assert page.run(shown) == ["response length (tokens)"]
+    draw(page, url)
+    page.run("document.querySelector('#group-reward summary').click()")
+    page.wait("location.hash.includes('fold=reward')")
+    draw(page, url, "&fold=reward")
+    assert "reward" not in page.run(shown)
+    assert "response length (tokens)" in page.run(shown)
+
+
+def test_a_drag_zooms_all_charts_and_a_click_opens_the_nearest_lines_rollouts(
+    page: Browser, url: str
+) -> None:
+    draw(page, url, "&hide=two")
+    box = page.run(
+        "document.querySelector('[data-title=\"reward\"] .u-over').getBoundingClientRect().toJSON()"
+    )
+    middle = box["y"] + box["height"] / 2
+    page.page.mouse.move(box["x"] + box["width"] * 0.35, middle)
+    page.page.mouse.down()
+    page.page.mouse.move(box["x"] + box["width"] * 0.6, middle, steps=4)
+    page.page.mouse.up()
+    page.wait("location.hash.includes('span=3-6')")
+    page.wait(f"{REWARD}.scales.x.min === 3 && {REWARD}.scales.x.max === 6")
+    assert page.run(f"{PLOT.format('accuracy, easy')}.scales.x.max") == 6
+    page.run("document.getElementById('unzoom').click()")
+    page.wait(f"{REWARD}.scales.x.max === 8")
+    box = page.run(
+        "document.querySelector('[data-title=\"accuracy, medium\"] .u-over')"
+        ".getBoundingClientRect().toJSON()"
+    )
+    plot = PLOT.format("accuracy, medium")
+    # Where the held-out line is, and the training line is not.
+    left, top = page.run(f"[{plot}.valToPos(4, 'x'), {plot}.valToPos({plot}.data[2][4], 'y')]")
+    page.page.mouse.click(box["x"] + left, box["y"] + top)
+    page.wait("location.hash.includes('view=rollouts')")
+    assert "step=4&split=heldout" in page.run("location.hash")
+    page.wait("document.querySelector('.rows a')")
+
+
+def test_curves_by_time_on_a_log_scale_and_as_a_mean_over_seeds(page: Browser, url: str) -> None:
+    draw(page, url, "&x=time&y=log")
+    series = read_history(RUNS["one"]).steps
+    times = list(itertools.accumulate(row.seconds["total"] for row in series))
+    drawn = page.run(f"{REWARD}.data[0]")
+    for time in times:
+        assert min(abs(time - x) for x in drawn) < 0.06
+    assert page.run(f"{REWARD}.scales.y.distr") == 3
+    assert "values of 0 or less are not on a log scale" in page.text(
+        '[data-title="accuracy, hard"] .readout'
+    )
+    choose(page, "y-axis", "linear")
+    page.wait("!location.hash.includes('log')")
+    draw(page, url)
+    page.run("document.getElementById('mean').click()")
+    page.wait("location.hash.includes('mean=yes')")
+    page.wait(f"{REWARD}.bands.length === 1")
+    rewards = []
+    for name in ("one", "two"):
+        rewards.append([row.reward_mean for row in read_history(RUNS[name]).steps])
+    data = page.run(f"{REWARD}.data")
+    assert data[0] == [1, 2, 3, 4]
+    for place, pair in enumerate(zip(*rewards, strict=False)):
+        assert data[1][place] == pytest.approx(sum(pair) / 2, abs=1e-6)
+        assert data[2][place] == pytest.approx(max(pair), abs=1e-6)
+        assert data[3][place] == pytest.approx(min(pair), abs=1e-6)
+    assert "mean of 2 runs" in page.text('[data-title="reward"] .readout')
+
+
+def test_runs_are_a_table_with_what_differs_in_their_configs(page: Browser, tmp_path: Path) -> None:
+    for number, rate in enumerate((10, 9, 100)):
+        config = {"optimizer": {"learning_rate": rate}, "batch": {"size": 8}}
+        manifest = {"name": f"r{number}", "config": config}
+        write_training(tmp_path / f"r{number}", num_steps=2, seed=number, manifest=manifest)
+    collection = open_collection([tmp_path / f"r{number}" for number in range(3)])
+    with serving(collection) as server:
+        page.open(f"{server.url}#view=runs")
+        page.wait("document.querySelector('.sort')")
+        headings = page.texts("th")
+        assert headings[0] == "Run"
+        assert headings[-1] == "optimizer.learning_rate"
+        assert "batch.size" not in headings
+        names = "[...document.querySelectorAll('tbody td:first-child')].map((c) => c.textContent)"
+        assert page.run(names) == ["r0", "r1", "r2"]
+        for order in (["r1", "r0", "r2"], ["r2", "r0", "r1"]):
+            page.run("document.getElementById('sort-config.optimizer.learning_rate').click()")
+            page.wait(f"JSON.stringify({names}) === '{json.dumps(order, separators=(',', ':'))}'")
+        assert page.run("document.querySelector('th:last-child').ariaSort") == "descending"
+        page.run("document.querySelector('tbody a').click()")
+        page.wait("document.querySelector('#headline')")
+        assert page.run("document.querySelector('#tab-overview').ariaCurrent") == "page"
+    # One run alone is no table.
+    with serving(open_collection([tmp_path / "r0"])) as server:
+        page.open(f"{server.url}#view=runs")
+        page.wait("document.querySelector('#headline')")
+        assert page.texts("#tabs a") == ["Overview", "Curves", "Rollouts", "Problems", "Compare"]
+
+
+def test_a_page_stands_in_the_navigation_where_there_is_something_for_it(
+    page: Browser, url: str
+) -> None:
+    page.open(url)
+    page.wait("document.querySelector('#headline')")
+    page.run(
+        "(viewer.pages.add({name: 'extra', title: 'Extra', isThere: () => window.hasExtra, "
+        "render: (main) => main.replaceChildren('extra of ', viewer.state.read().run)}), true)"
+    )
+    page.run("(location.hash = '#view=extra&run=one', true)")
+    page.wait("document.querySelector('#headline')")
+    assert "Extra" not in page.texts("#tabs a")
+    page.run("(window.hasExtra = true, location.hash = '#view=extra&run=two', true)")
+    page.wait("document.getElementById('main').textContent === 'extra of two'")
+    assert page.texts("#tabs a")[-1] == "Extra"
+
+
+def test_the_list_comes_first_and_its_filters_are_folded(page: Browser, url: str) -> None:
+    for width, height in ((390, 844), (1280, 900)):
+        page.look(width=width, height=height)
+        page.open(f"{url}#view=rollouts&run=one")
+        page.wait("document.querySelector('.rows a')")
+        assert page.run("document.querySelector('.rows a').getBoundingClientRect().bottom") < 320
+        places = "'.rows', '#filters'"
+        tops = page.run(
+            f"[{places}].map((name) => document.querySelector(name).getBoundingClientRect().top)"
+        )
+        assert tops[0] < tops[1] < height
+        assert not page.run("document.querySelector('#filters').open")
+    page.run("document.querySelector('.shares-of a').click()")
+    page.wait("document.querySelector('.chip')?.textContent === 'accepted \u00d7'")
+
+
+def test_programs_and_prompts_are_copied_as_they_are(page: Browser, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    texts = {"prompt": "Add\t$1$\u200b **it**", "program": "print(1)\r\nprint('\u202e')\n"}
+    edit_rollouts(run, 1, lambda row: {**row, **texts})
+    with serving(open_collection([run])) as server:
+        page.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        for name, text in texts.items():
+            page.wait(f"document.getElementById('copy-{name}')")
+            page.run(f"document.getElementById('copy-{name}').click()")
+            page.wait(f"document.getElementById('copy-{name}').textContent === 'Copied'")
+            assert page.run("navigator.clipboard.readText()") == text
+        page.page.context.clear_permissions()
+
+
+def test_a_note_is_written_shown_in_the_list_and_read_only_in_a_bundle(
+    page: Browser, tmp_path: Path
+) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    text = "look at <b>this</b>"
+    with serving(open_collection([run])) as server:
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        page.wait("document.querySelector('#note')")
+        page.run("document.querySelector('#note summary').click()")
+        page.run("document.getElementById('note-text').focus()")
+        page.write(text)
+        page.press("j")
+        page.run("document.getElementById('note-save').click()")
+        page.wait("document.getElementById('note-told').textContent.startsWith('Kept')")
+        page.wait("!document.querySelector('.rows [aria-current] .noted').hidden")
+        assert (
+            page.run("[...document.querySelectorAll('.noted')].filter((m) => !m.hidden).length")
+            == 1
+        )
+        page.open(f"{server.url}#view=overview")
+        page.wait("document.querySelector('#notes a')")
+        assert text in page.text("#notes")
+        page.run("document.querySelector('#notes a').click()")
+        page.wait("document.getElementById('note-text')?.value")
+        assert page.run("document.getElementById('note-text').value") == f"{text}j"
+    bundle = write_bundle(open_collection([run]), tmp_path / "out").page.as_uri()
+    page.open(f"{bundle}#view=rollouts&run=demo&at=train/1/0")
+    page.wait("document.querySelector('#note-text')")
+    assert page.text("#note-text") == f"{text}j"
+    assert page.run("document.querySelector('#note button, #note textarea')") is None
+    page.open(f"{bundle}#view=rollouts&run=demo&at=train/1/1")
+    page.wait("document.getElementById('copy')")
+    assert page.run("document.getElementById('note')") is None
+
+
+def test_a_group_is_shown_side_by_side_with_what_differs(page: Browser, url: str) -> None:
+    page.open(f"{url}#view=rollouts&run=one&at=train/1/0")
+    page.wait("document.getElementById('side-by-side')")
+    page.run("document.getElementById('side-by-side').click()")
+    page.wait("document.getElementById('diversity')")
+    facts = dict(zip(page.texts("#diversity dt"), page.texts("#diversity dd"), strict=True))
+    assert facts["samples"] == "4"
+    assert facts["different programs"] == "2 of 4"
+    assert facts["lines that two of them share"] == "0.0 %"
+    panes = page.texts(".columns > section")
+    assert len(panes) == 2
+    assert "accepted" in panes[0]
+    assert "\u2212 a, b = map" in panes[1]
+    assert "+ print(int(input()) + 1)" in panes[1]
+    step = page.text(".bar-of-tools .soft")
+    page.run("document.getElementById('group-after').click()")
+    page.wait("document.querySelector('#group-before')")
+    assert step == "training, step 1"
+    page.press("g")
+    page.wait("document.getElementById('copy')")
+    page.press("g")
+    page.wait("document.getElementById('diversity')")
+
+
+TASKS: dict[str, list[tuple[str, str]]] = {
+    "where the reward jumped, and why": [
+        ("#story a >> text=rollouts of these steps", ".rows a"),
+        (".rows a", "#tests"),
+    ],
+    "what the mask took": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=masked", ".chip"),
+        (".rows a", "#masked"),
+    ],
+    "two programs of a group that differ": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=a group whose answers differ", ".diff"),
+    ],
+    "what differs in the configs, by accuracy": [
+        ("#tab-runs", ".sort"),
+        ("#sort-after", "[aria-sort=ascending]"),
+    ],
+    "the program that is slowest to judge, to run it": [
+        ("#tab-rollouts", ".offers a"),
+        (".offers a >> text=the slowest", ".chip"),
+        (".rows a", "#copy-program"),
+        ("#copy-program", "#copy-program"),
+    ],
+}
+"""What a reader wants from the first page on: each click, and what is then there to read."""
+
+
+@pytest.mark.parametrize("task", TASKS)
+def test_a_task_takes_these_clicks(page: Browser, url: str, task: str) -> None:
+    page.open(url)
+    page.wait("document.querySelector('#story')")
+    for target, shown in TASKS[task]:
+        page.page.locator(target).first.click()
+        page.page.locator(shown).first.wait_for()
+    assert page.run("document.getElementById('alarm').hidden")
+
+
+def test_words_that_differ_in_a_replaced_line_stand_out(page: Browser, url: str) -> None:
+    page.open(url)
+    rows = page.run(
+        "[...viewer.code.drawDiff('a = 1\\nb = 2\\n', 'a = 1\\nb = 3\\n', 'x').children]"
+        ".map((row) => [row.tagName, row.textContent, row.querySelector('b').textContent])"
+    )
+    assert rows == [["DEL", "\u2212 b = 2\n", "2"], ["INS", "+ b = 3\n", "3"]]
+    told = page.run("viewer.code.drawDiff('same', 'same\\n', 'x').textContent")
+    assert told == "The same text."
+
+
 def test_problems_are_mapped_over_steps_and_lead_to_their_rollouts(page: Browser, url: str) -> None:
     page.open(f"{url}#view=problems&run=one")
     page.wait("document.querySelector('.map td')")
@@ -238,22 +522,70 @@ def test_a_run_that_goes_is_followed_without_a_reload(page: Browser, tmp_path: P
 
 def test_statements_and_programs_are_drawn(page: Browser, tmp_path: Path) -> None:
     run = write_training(tmp_path / "run", num_steps=1)
-    statement = "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n```\nraw <b>\n```"
+    statement = (
+        "## Task\nFor $1 \\le n \\le 10^{5}$ print **it**:\n\n- one\n\n"
+        "| a | b |\n|---|---|\n| 1 | 2 |\n\n```\nraw <b>\n```\nPay $5 and $10, \\(\\frac{1}{2}\\)"
+        " and $\\unheard{of}$."
+    )
     program = "def f(x):  # twice\n    return 'a' * 2\n"
     edit_rollouts(run, 1, lambda row: {**row, "prompt": statement, "program": program})
     with serving(open_collection([run])) as server:
         page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
         page.wait("document.querySelector('.prose')")
     assert page.text(".prose .heading") == "Task"
-    assert page.text(".prose .tex") == "1 ≤n ≤105"
-    assert page.text(".prose sup") == "5"
+    assert page.text(".prose .tex mrow").startswith("1≤n≤10")
+    assert page.text(".prose msup mn:last-child, .prose msup mrow:last-child") in ("5", "10")
+    assert page.run("document.querySelectorAll('.prose mfrac').length") == 1
     assert page.text(".prose strong") == "it"
     assert page.text(".prose li") == "one"
+    assert page.texts(".prose td") == ["1", "2"]
     assert page.text(".prose pre") == "raw <b>"
+    assert "Pay $5 and $10" in page.text(".prose")
+    assert "\\unheard{of}" in page.text(".prose")
     kinds = page.run(
         "[...document.querySelectorAll('#text-program span')].map((s) => [s.className, "
         "s.textContent])"
     )
-    assert ["code-word", "def"] in kinds
-    assert ["code-comment", "# twice"] in kinds
-    assert ["code-string", "'a'"] in kinds
+    assert ["hljs-keyword", "def"] in kinds
+    assert ["hljs-comment", "# twice"] in kinds
+    assert ["hljs-string", "'a'"] in kinds
+    assert page.text("#text-program") == program
+
+
+LIVE = (
+    "![p](http://other.example/p.png) [j](javascript:window.hurt=1) "
+    "[d](data:text/html,<script>window.hurt=1</script>) [v](vbscript:x) [f](file:///etc/passwd) "
+    "<img src=x onerror=window.hurt=1> <svg onload=window.hurt=1> "
+    "$\\href{javascript:window.hurt=1}{x}$ $\\includegraphics{http://other.example/q.png}$ "
+    "$\\htmlData{onclick=window.hurt=1}{x}$ $\\def\\a{\\a\\a}\\a$ "
+    "[h](https://other.example/ 'onmouseover=window.hurt=1') <http://other.example/a>\n\n"
+    "<script>window.hurt=1</script>\n\n```html\n<script>window.hurt=1</script>\n```\n\n"
+    "| <b onclick=window.hurt=1>x</b> |\n|:-:|\n| y |\n"
+)
+"""Markdown and TeX in which everything that could act tries to."""
+
+
+def test_nothing_in_a_statement_or_a_program_acts(page: Browser, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    program = "#include <x>\n</span><img src=x onerror=window.hurt=1>'\n"
+    edit_rollouts(run, 1, lambda row: {**row, "prompt": LIVE, "program": program})
+    with serving(open_collection([run])) as server:
+        page.open(f"{server.url}#view=rollouts&run=demo&at=train/1/0")
+        page.wait("document.querySelector('.prose') && document.getElementById('copy')")
+        page.run(
+            "document.querySelectorAll('.prose *, .program *').forEach((one) => one.tagName === 'A'"
+            " || one.dispatchEvent(new MouseEvent('click', {bubbles: true})))"
+        )
+        for address in page.requests:
+            assert address.startswith(server.url), address
+    assert page.run("window.hurt") is None
+    found = "img, script, svg, iframe, object, embed, form, input, [style], [onclick], [onerror]"
+    assert page.run(f"document.querySelector('.prose :is({found}), .program :is({found})')") is None
+    links = page.run(
+        "[...document.querySelectorAll('article .prose a')].map((link) => [link.href, link.rel])"
+    )
+    rel = "noopener noreferrer nofollow"
+    # A picture is a link, which nobody follows by looking.
+    names = ("http://other.example/p.png", "https://other.example/", "http://other.example/a")
+    assert links == [[name, rel] for name in names]
+    assert page.text("#text-program") == program

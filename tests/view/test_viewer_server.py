@@ -3,8 +3,10 @@ the folder that needs no server.
 """
 
 import base64
+import hashlib
 import http.client
 import json
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,21 +37,26 @@ def server(shelf: Path) -> Iterator[ViewerServer]:
 
 
 def ask(
-    server: ViewerServer, path: str, method: str = "GET", **headers: str
+    server: ViewerServer,
+    path: str,
+    method: str = "GET",
+    body: bytes | None = None,
+    **headers: str,
 ) -> tuple[int, Any, str]:
     connection = http.client.HTTPConnection("127.0.0.1", server.server_address[1], timeout=20)
     connection.request(
         method,
         path,
+        body,
         headers={name.replace("_", "-"): value for name, value in headers.items()},
     )
     answer = connection.getresponse()
-    body = answer.read().decode()
+    text = answer.read().decode()
     connection.close()
     kind = answer.headers.get_content_type()
     return (
         answer.status,
-        json.loads(body) if kind == "application/json" and body else body,
+        json.loads(text) if kind == "application/json" and text else text,
         str(answer.headers),
     )
 
@@ -61,6 +68,29 @@ def test_the_page_and_its_files_are_served_with_a_policy(server: ViewerServer) -
     assert "default-src 'none'" in headers
     assert "nosniff" in headers
     assert ask(server, "/main.js")[0] == ask(server, "/page.css")[0] == 200
+
+
+def test_libraries_are_as_published_and_their_licences_go_with_every_page(
+    server: ViewerServer, tmp_path: Path
+) -> None:
+    status, told, _ = ask(server, "/vendor/LICENSES.txt")
+    assert status == 200
+    folder = write_bundle(server.collection, tmp_path / "out").page.parent / "vendor"
+    assert (folder / "LICENSES.txt").read_text() == told
+    rows = [line.split("  ") for line in told.split("=====")[0].splitlines() if "  " in line]
+    digests = {row[0]: row[3] for row in rows}
+    for path in folder.iterdir():
+        if path.suffix != ".txt":
+            assert digests.pop(path.name) == hashlib.sha256(path.read_bytes()).hexdigest()
+    assert digests == {}
+    for row in rows:
+        assert f"===== {row[1]} =====" in told
+
+
+def test_no_script_of_the_page_makes_markup_of_text() -> None:
+    for name, body in bundle.read_static().items():
+        if name.endswith(".js") and "/" not in name:
+            assert not re.search(rb"innerHTML|outerHTML|insertAdjacentHTML|document\.write", body)
 
 
 def test_texts_are_found_and_what_matches_is_told(server: ViewerServer) -> None:
@@ -114,10 +144,95 @@ def test_no_other_path_is_there_and_no_other_host_site_or_method_is_answered(
         assert ask(server, "/api/runs", Host=host)[0] == 421, host
     for site, status in (("cross-site", 403), ("same-site", 403), ("same-origin", 200)):
         assert ask(server, "/api/runs", Sec_Fetch_Site=site)[0] == status, site
-    for method in ("POST", "PUT", "DELETE", "OPTIONS"):
+    for method in ("PUT", "DELETE", "OPTIONS"):
         assert ask(server, "/api/runs", method)[0] == 501, method
+    assert ask(server, "/api/runs", "POST")[0] == 405
     with pytest.raises(ConfigError, match="choose another with --port"):
         ViewerServer(open_collection([]), port=server.server_address[1])
+
+
+def send_note(
+    server: ViewerServer, note: dict[str, Any] | bytes, **changes: str | None
+) -> tuple[int, Any]:
+    """Send a note as the page does, but for some headers; None leaves one out."""
+    headers: dict[str, str | None] = {
+        "Origin": server.url.rstrip("/"),
+        "Sec_Fetch_Site": "same-origin",
+        "Content_Type": "application/json",
+    }
+    sent = {name: value for name, value in (headers | changes).items() if value is not None}
+    body = note if isinstance(note, bytes) else json.dumps(note).encode()
+    status, told, _ = ask(server, "/api/note", "POST", body, **sent)
+    return status, told
+
+
+def test_notes_are_kept_in_the_runs_folder_and_travel_with_it(tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    collection = open_collection([run])
+    note = {"run": "demo", "id": "train/1/0", "text": "Why? <b>\n\u202e"}
+    with serving(collection) as server:
+        pulse = ask(server, "/api/pulse")[1]
+        status, told = send_note(server, note)
+        assert status == 200
+        assert told["notes"]["train/1/0"]["text"] == note["text"]
+        assert ask(server, "/api/pulse")[1] != pulse
+        send_note(server, note | {"id": "train/1/1"})
+        send_note(server, note | {"id": "train/1/1", "text": ""})
+        (shown,) = ask(server, "/api/runs")[1]
+    assert list(shown["notes"]) == ["train/1/0"]
+    assert len((run / "notes.jsonl").read_text().splitlines()) == 3
+    (bundled,) = piece(write_bundle(open_collection([run]), tmp_path / "out").page.parent, "runs")
+    assert bundled["notes"] == shown["notes"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({"Origin": "http://evil.example"}, 403),
+        ({"Origin": "null"}, 403),
+        ({"Origin": None}, 403),
+        ({"Sec_Fetch_Site": "cross-site"}, 403),
+        ({"Sec_Fetch_Site": "same-site"}, 403),
+        ({"Sec_Fetch_Site": "none"}, 403),
+        ({"Host": "evil.example", "Origin": "http://evil.example"}, 421),
+        ({"Content_Type": "text/plain"}, 415),
+        ({"Content_Type": "application/x-www-form-urlencoded"}, 415),
+        ({"Content_Length": "999999"}, 413),
+    ],
+)
+def test_no_other_page_and_no_form_writes_a_note(
+    tmp_path: Path, changes: dict[str, str | None], status: int
+) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    with serving(open_collection([run])) as server:
+        note = {"run": "demo", "id": "train/1/0", "text": "x"}
+        assert send_note(server, note, **changes)[0] == status
+    assert not (run / "notes.jsonl").exists()
+
+
+def test_a_note_that_cannot_be_kept_is_refused_in_a_sentence(shelf: Path, tmp_path: Path) -> None:
+    run = write_training(tmp_path / "run", num_steps=1)
+    note = {"run": "demo", "id": "train/1/0", "text": "x"}
+    (tmp_path / "elsewhere").write_text("mine")
+    with serving(open_collection([run, shelf / "judged.jsonl"])) as server:
+        for wrong in (
+            note | {"id": "train/1/999"},
+            note | {"run": "nobody"},
+            note | {"run": "judged", "id": "judged/0/0"},
+            note | {"text": "x" * 10_001},
+            note | {"text": 1},
+            b"[]",
+            b"{",
+        ):
+            status, told = send_note(server, wrong)
+            assert status == 400, wrong
+            assert told["error"]
+        assert not (run / "notes.jsonl").exists()
+        (run / "notes.jsonl").symlink_to(tmp_path / "elsewhere")
+        status, told = send_note(server, note)
+    assert status == 400
+    assert "is a link" in told["error"]
+    assert (tmp_path / "elsewhere").read_text() == "mine"
 
 
 def test_hostile_text_travels_as_a_json_string(tmp_path: Path) -> None:

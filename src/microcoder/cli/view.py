@@ -1,7 +1,9 @@
 """`microcoder view`: curves and rollouts of runs in a browser. `microcoder report`: a run's page,
 or tables."""
 
+import os
 import sys
+import webbrowser
 from pathlib import Path
 from typing import Annotated
 
@@ -13,12 +15,16 @@ from microcoder.judge.core.errors import ConfigError
 DEFAULT_PORT = 8642
 """Port of the viewer; docs and help name it in the command for ssh."""
 
+RUNS = Path("runs")
+"""Folder whose newest run is shown if none is named: the recipes and `make demo` write there."""
+
 
 def view(
     *runs: Path,
     problems: Annotated[tuple[Path, ...], Parameter(name=["--problems"], negative="")] = (),
     bundle: Path | None = None,
     port: UInt16 = DEFAULT_PORT,
+    open_browser: Annotated[bool, Parameter(name=["--open"], negative="")] = False,
 ) -> None:
     """Show runs in a browser: overlaid curves, and every rollout with its tests; search, compare,
     follow.
@@ -30,7 +36,7 @@ def view(
     ----------
     runs
         Folders that `microcoder train`, `microcoder eval` or `microcoder data build` wrote, or
-        verdict files of `microcoder judge`.
+        verdict files of `microcoder judge`. Without any: the newest run in `runs`.
     problems
         Problems, submissions or rows of a benchmark with the tests' inputs and expected outputs, if
         the run does not name them. Repeatable.
@@ -38,11 +44,15 @@ def view(
         Write a static copy of the page to this folder, to open from disk or any web host, and stop.
     port
         Port on 127.0.0.1; 0 picks a free one.
+    open_browser
+        Open the page in a browser, too, where there is a screen.
     """
-    if not runs:
-        raise ConfigError("no run; type: microcoder view RUN [RUN...]")
-    from microcoder.view import ViewerServer, open_collection, write_bundle
+    from microcoder.view import ViewerServer, find_newest_run, open_collection, write_bundle
 
+    if not runs:
+        newest = find_newest_run(RUNS)
+        print(f"microcoder: the newest run in {RUNS} is {newest}", file=sys.stderr)
+        runs = (newest,)
     # Before the server listens: a path that is no run ends the command.
     collection = open_collection(runs, problem_files=problems)
     if bundle is not None:
@@ -52,11 +62,20 @@ def view(
         return
     with ViewerServer(collection, port=port) as server:
         print(f"{server.url}  (Ctrl-C ends)", flush=True)
+        if open_browser and _has_screen():
+            webbrowser.open(server.url)
         try:
             server.serve_forever()
         # Ctrl-C is the way to end a viewer, and no failure.
         except KeyboardInterrupt:
             print("microcoder: the viewer has ended", file=sys.stderr)
+
+
+def _has_screen() -> bool:
+    """Return whether a browser can show a page here: without a screen one of texts would start."""
+    if sys.platform == "darwin":
+        return True
+    return any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
 
 
 def report(

@@ -98,6 +98,39 @@ class BadReply(ValueError):
 Asked = TypeVar("Asked", bound=BaseModel)
 
 
+class AnswerCache:
+    """Answers in a folder, each in a file named by the hash of what was asked."""
+
+    def __init__(self, folder: Path | None) -> None:
+        """Make a cache; without a folder it keeps nothing."""
+        self._folder = folder
+
+    def read(self, key: str) -> str | None:
+        """Return the answer that is kept under a hash; None if there is none."""
+        path = self._find(key)
+        if path is None or not path.exists():
+            return None
+        kept = json.loads(path.read_text(encoding="utf-8"))
+        return str(kept["reply"])
+
+    def write(self, key: str, reply: str, **more: str) -> None:
+        """Keep an answer by an atomic rename; several threads may write the same."""
+        path = self._find(key)
+        if path is None:
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
+        partial.write_text(json.dumps({**more, "reply": reply}), encoding="utf-8")
+        partial.replace(path)
+
+    def _find(self, key: str) -> Path | None:
+        """Return the path of an answer, if it exists or not; None without a folder."""
+        if self._folder is None:
+            return None
+        # Folders by two digits: a build asks a hundred thousand times.
+        return self._folder / key[:2] / f"{key}.json"
+
+
 class Endpoint:
     """Client of one server, for several threads; opens no connection before the first request."""
 
@@ -108,7 +141,7 @@ class Endpoint:
             cache: folder where `ask` caches replies by a hash of the request.
         """
         self.settings = settings
-        self._cache = cache
+        self._cache = AnswerCache(cache)
         self._url = settings.base_url.rstrip("/") + "/chat/completions"
         self._closed = threading.Event()
 
@@ -223,10 +256,9 @@ class Endpoint:
         asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
         encoded = json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
         key = hashlib.sha256(encoded).hexdigest()
-        path = self._find_cached(key)
-        if path and path.exists():
-            cached = json.loads(path.read_text(encoding="utf-8"))
-            return _read_object(cached["reply"], kind)
+        cached = self._cache.read(key)
+        if cached is not None:
+            return _read_object(cached, kind)
         completion = self.complete(
             {
                 "model": settings.model,
@@ -241,17 +273,8 @@ class Endpoint:
             }
         )
         # Before it is read: a reply that does not fit is not asked for again under its seed.
-        if path:
-            _store(path, {"model": settings.model, "reply": completion.text})
+        self._cache.write(key, completion.text, model=settings.model)
         return _read_object(completion.text, kind)
-
-    def _find_cached(self, key: str) -> Path | None:
-        """Return the path under which a reply is cached, if it exists or not; None without a
-        cache."""
-        if self._cache is None:
-            return None
-        # Folders by two digits: a build asks a hundred thousand times.
-        return self._cache / key[:2] / f"{key}.json"
 
     def _read(self, reply: httpx.Response) -> Completion:
         """Return the completion in a server's reply; ConfigError if it is something else."""
@@ -306,14 +329,6 @@ def _find_thinking(message: Mapping[str, Any]) -> str:
 def _without_surrogates(text: str) -> str:
     """Return a text without halves of surrogate pairs, which JSON can hold and no file can."""
     return text.encode("utf-8", "replace").decode("utf-8")
-
-
-def _store(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a file by an atomic rename; several threads may write the same."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.{threading.get_ident()}.partial")
-    partial.write_text(json.dumps(content), encoding="utf-8")
-    partial.replace(path)
 
 
 def _shorten(text: str) -> str:

@@ -32,6 +32,8 @@ SANDBOX = "sandbox"
 """Key in `StepMetrics.unscored_by` of rollouts that the sandbox could not judge."""
 
 Unit = Literal["share", "count", "number", "seconds"]
+Group = Literal["reward", "length", "diversity", "doses", "optimisation", "judging", "time"]
+"""Groups of charts, in the order of the page."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +46,7 @@ class ShownMetric:
     title: str
     unit: Unit
     chart: str
+    group: Group
     line: str
     is_rare: bool
     label: str
@@ -56,6 +59,7 @@ def metric(
     unit: Unit,
     *,
     chart: str = "",
+    group: Group = "reward",
     line: str = "",
     is_rare: bool = False,
     label: str = "",
@@ -68,6 +72,7 @@ def metric(
         unit: how the page writes its values.
         chart: the chart's name in links and studies; metrics of steps and evaluations with the same
             name are drawn in one chart. Empty: it is not drawn.
+        group: the charts that this one stands with.
         line: its text in the terminal's line; `{}` is its value, `{name}` that of another field.
             Empty: not shown.
         is_rare: whether it is left out of the line if it is 0, and of the page if it is 0 in every
@@ -76,7 +81,7 @@ def metric(
         default: the field's `default` or `default_factory`.
     """
     return field(
-        metadata={"shown": ShownMetric(title, unit, chart, line, is_rare, label)}, **default
+        metadata={"shown": ShownMetric(title, unit, chart, group, line, is_rare, label)}, **default
     )
 
 
@@ -96,48 +101,73 @@ class StepMetrics:
         "Response length (tokens)",
         "count",
         chart="length",
+        group="length",
         line="length {:.0f} of {max_response_tokens}",
     )
     """Mean number of tokens of a response."""
     max_response_tokens: int = metric(
-        "Limit of response tokens", "count", chart="length", label="limit"
+        "Limit of response tokens", "count", chart="length", group="length", label="limit"
     )
     truncated_share: float = metric(
-        "Truncated share", "share", chart="truncated", line="truncated {:.0%}"
+        "Truncated share", "share", chart="truncated", group="length", line="truncated {:.0%}"
     )
     diversity: float | None = metric(
-        "Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}"
+        "Diversity (unique 4-grams)",
+        "share",
+        chart="diversity",
+        group="diversity",
+        line="diversity {:.3f}",
     )
     """Share of distinct 4-grams among those of a problem's samples, averaged over problems; None if
     there are none."""
     temperature: float = metric(
-        "Sampling temperature", "number", chart="temperature", line="temperature {:.2f}"
+        "Sampling temperature",
+        "number",
+        chart="temperature",
+        group="diversity",
+        line="temperature {:.2f}",
     )
     masked_share: float = metric(
         "Masked share",
         "share",
         chart="masked",
+        group="doses",
         line="masked {:.1%} ({masked_effective_share:.1%} with an advantage)",
     )
     """Share of rollouts whose advantage was set to zero, by the truncation mask or for the
     sampler's mismatch."""
     masked_effective_share: float = metric(
-        "Masked share", "share", chart="masked", label="with an advantage to lose", default=0.0
+        "Masked share",
+        "share",
+        chart="masked",
+        group="doses",
+        label="with an advantage to lose",
+        default=0.0,
     )
     """Share of rollouts that were masked and would otherwise have had an advantage other than 0."""
     doses: Mapping[str, float] = metric(
-        "Share of the advantages taken: {}", "share", chart="dose", default_factory=dict
+        "Share of the advantages taken: {}",
+        "share",
+        chart="dose",
+        group="doses",
+        default_factory=dict,
     )
     """Share of the step's summed absolute advantages that each mechanism removed: `mask`, `penalty`
     and `mismatch`, each `_positive` (credit) or `_negative` (blame)."""
-    no_code_share: float = metric("No-code share", "share", chart="no-code", line="no code {:.0%}")
+    no_code_share: float = metric(
+        "No-code share", "share", chart="no-code", group="judging", line="no code {:.0%}"
+    )
     """Share of rollouts without a program."""
     zero_variance_share: float = metric(
-        "Problems without a gradient", "share", chart="no-signal", line="same reward {:.0%}"
+        "Problems without a gradient",
+        "share",
+        chart="no-signal",
+        group="doses",
+        line="same reward {:.0%}",
     )
     """Share of problems whose samples all have the same reward, and so give no gradient."""
     filtered_groups: int = metric(
-        "Problems filtered out", "count", chart="filtered", is_rare=True, default=0
+        "Problems filtered out", "count", chart="filtered", group="doses", is_rare=True, default=0
     )
     """Problems dropped by dynamic filtering: all or none of their samples were right, or all had
     one reward (`algorithm.group_filtering`)."""
@@ -146,21 +176,34 @@ class StepMetrics:
     )
     """Share of everything sampled and scored that was solved, filtered groups included."""
     unscored_share: float = metric(
-        "Unscored share", "share", chart="unscored", line="UNSCORED {:.1%}", is_rare=True
+        "Unscored share",
+        "share",
+        chart="unscored",
+        group="judging",
+        line="UNSCORED {:.1%}",
+        is_rare=True,
     )
     """Share of rollouts without a reward; they are in no mean. `unscored_by` says why."""
     unscored_by: Mapping[str, float] = metric(
-        "Unscored by {}", "share", chart="unscored", is_rare=True, default_factory=dict
+        "Unscored by {}",
+        "share",
+        chart="unscored",
+        group="judging",
+        is_rare=True,
+        default_factory=dict,
     )
     """Share of rollouts that each left unscored: `sandbox`, which could not judge them, or the
     label of a reward that returned None."""
-    looping_share: float = metric("Ends in a loop", "share", chart="looping", default=0.0)
+    looping_share: float = metric(
+        "Ends in a loop", "share", chart="looping", group="length", default=0.0
+    )
     """Share of responses that end in a loop: the same tokens at least three times, 48 or more in
     all."""
     unrepeated_share: float | None = metric(
         "Rewards that do not repeat",
         "share",
         chart="unrepeated",
+        group="judging",
         line="REWARDS THAT DO NOT REPEAT {:.1%}",
         is_rare=True,
         default=None,
@@ -171,6 +214,7 @@ class StepMetrics:
         "Accepted programs with a run that did not count: {}",
         "share",
         chart="uncounted",
+        group="judging",
         default_factory=dict,
     )
     """Share of the accepted programs of which a test was run once more, by reason (`types.Repeat`);
@@ -183,6 +227,7 @@ class StepMetrics:
         "Age of the sampler's weights (steps)",
         "number",
         chart="staleness",
+        group="optimisation",
         line="weights {:.1f} steps old",
         is_rare=True,
         default=0.0,
@@ -194,10 +239,12 @@ class StepMetrics:
     `SamplerMismatch`), and `dropped_share`; empty unless `rollout.mismatch` corrects it."""
     rewards: Mapping[str, float | None] = field(default_factory=dict)
     """Mean of each of several rewards, without its weight; empty if there is one."""
-    optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer")
+    optimizer: Mapping[str, float] = metric("{}", "number", chart="optimizer", group="optimisation")
     """Means over the step's updates, as the engine reports them: loss, grad_norm, learning_rate,
     clip ratios."""
-    seconds: Mapping[str, float] = metric("Seconds a step: {}", "seconds", chart="seconds")
+    seconds: Mapping[str, float] = metric(
+        "Seconds a step: {}", "seconds", chart="seconds", group="time"
+    )
     """Wall time since the row before, by phase: generate, judge, update, evaluate, checkpoint,
     total. A row is written before its step's evaluation and checkpoint, whose time is therefore in
     the next row. The only field that varies between runs of one config."""
@@ -224,15 +271,21 @@ class EvaluationMetrics:
     """Problem id -> whether each sample solved it; None is unscored. Intervals are computed from
     this."""
     length_mean: float = metric(
-        "Response length (tokens)", "count", chart="length", line="length {:.0f}"
+        "Response length (tokens)", "count", chart="length", group="length", line="length {:.0f}"
     )
     truncated_share: float = metric(
-        "Truncated share", "share", chart="truncated", line="truncated {:.0%}"
+        "Truncated share", "share", chart="truncated", group="length", line="truncated {:.0%}"
     )
     diversity: float | None = metric(
-        "Diversity (unique 4-grams)", "share", chart="diversity", line="diversity {:.3f}"
+        "Diversity (unique 4-grams)",
+        "share",
+        chart="diversity",
+        group="diversity",
+        line="diversity {:.3f}",
     )
-    temperature: float = metric("Sampling temperature", "number", chart="temperature")
+    temperature: float = metric(
+        "Sampling temperature", "number", chart="temperature", group="diversity"
+    )
     num_unscored: int = metric("Unscored samples", "count", line="UNSCORED {}", is_rare=True)
     outcomes: Mapping[str, int]
     seconds: Mapping[str, float] = field(default_factory=dict)

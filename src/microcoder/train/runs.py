@@ -18,6 +18,7 @@ It is the API between training, insights and viewer.
     report/index.html        the viewer's page, made of the files above; opens from disk
     trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads
                              them
+    notes.jsonl              what readers wrote about rollouts in the viewer (`view/notes.py`)
     logs/                    verl's log
     .lock                    held while a process writes the run
 
@@ -294,7 +295,8 @@ def scored_of(row: Mapping[str, Any]) -> ScoredRollout:
         is_incomplete = row["is_truncated"] and code is None
     tests = []
     for test in row["tests"] or ():
-        tests.append(TestResult(**{**test, "verdict": Outcome(test["verdict"])}))
+        fields: dict[str, Any] = {**test, "verdict": Outcome(test["verdict"])}
+        tests.append(TestResult(**fields))
     mismatch = row.get("mismatch")
     return ScoredRollout(
         rollout=Rollout(

@@ -15,13 +15,14 @@ from microcoder.lazy import lazy_names
 
 if TYPE_CHECKING:
     from microcoder.view.bundle import Bundle, write_bundle, write_report
-    from microcoder.view.collection import Collection, open_collection
+    from microcoder.view.collection import Collection, find_newest_run, open_collection
     from microcoder.view.serve import ViewerServer
 
 __all__ = [
     "Bundle",
     "Collection",
     "ViewerServer",
+    "find_newest_run",
     "open_collection",
     "write_bundle",
     "write_report",
@@ -31,7 +32,7 @@ __getattr__, __dir__ = lazy_names(
     __name__,
     {
         "bundle": ("Bundle", "write_bundle", "write_report"),
-        "collection": ("Collection", "open_collection"),
+        "collection": ("Collection", "find_newest_run", "open_collection"),
         "serve": ("ViewerServer",),
     },
 )

@@ -43,9 +43,10 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole.
 
-    It has name, kind, state, facts, notices, charts and tables.
+    It has name, kind, state, facts, notices, charts, tables, clock and notes.
     """
     about = source.about()
+    notes = source.notes
     return {
         "key": key,
         "name": source.name,
@@ -55,6 +56,8 @@ def describe_run(key: str, source: RunSource) -> Row:
         "notices": list(about.notices),
         "charts": list(about.charts),
         "tables": list(about.tables),
+        "clock": list(about.clock),
+        "notes": notes.read() if notes else None,
     }
 
 
@@ -80,7 +83,11 @@ def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
 
     An open page polls this every few seconds.
     """
-    return {key: source.stamp() for key, source in collection.items()}
+    stamps = {}
+    for key, source in collection.items():
+        notes = source.notes.stamp() if source.notes else ""
+        stamps[key] = f"{source.stamp()} {notes}"
+    return stamps
 
 
 def send_index(collection: Collection, words: Words) -> bytes:
@@ -209,6 +216,20 @@ def _cut(
     return text[:longest]
 
 
+def write_note(collection: Collection, words: Words) -> Row:
+    """Keep a note on a rollout, and return the run's notes."""
+    source = _find_run(collection, words)
+    name = words.get("id", "")
+    if source.notes is None:
+        raise DataError(
+            f"run={words.get('run', '')!r} is a file; notes are kept in the folder of a run"
+        )
+    if source.index().find(name) is None:
+        raise DataError(f"id={name!r} names no rollout of this run; ids are split/step/row")
+    source.notes.write(name, words.get("text", ""))
+    return {"notes": source.notes.read()}
+
+
 # ----- Requests.
 
 Answer = Callable[[Collection, Words], Any]
@@ -224,6 +245,9 @@ ANSWERS: dict[str, Answer] = {
     "/api/test": show_test,
 }
 """Path of a request -> the function that answers it."""
+
+CHANGES: dict[str, Answer] = {"/api/note": write_note}
+"""Path of a request that writes -> the function that does so."""
 
 
 def _find_run(collection: Collection, words: Words) -> RunSource:

@@ -4,6 +4,7 @@ Pages opened from disk may not fetch, but may load scripts: each piece of data i
 passes one value.
 
     index.html, *.css, *.js      the page
+    vendor/                      the libraries that it uses, and their licences
     data/runs.js                 runs with their curves
     data/KEY/overview.js         the report of a training run
     data/KEY/index.js            small columns of all rollouts (`Index.pack`, in base64)
@@ -52,7 +53,12 @@ _PLACE = b"<!-- bundle -->"
 _SCRIPT = b'<script src="data/runs.js" defer></script>'
 """That script."""
 
-TYPES = {"html": "text/html", "css": "text/css", "js": "text/javascript"}
+TYPES = {
+    "html": "text/html",
+    "css": "text/css",
+    "js": "text/javascript",
+    "txt": "text/plain",
+}
 """Suffix of the page's files -> their type on the web."""
 
 
@@ -124,6 +130,7 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
     # Pieces of a longer run would stay among the new ones.
     shutil.rmtree(folder / "data", ignore_errors=True)
     (folder / "data").mkdir(parents=True)
+    (folder / "vendor").mkdir(exist_ok=True)
     num_bytes = 0
     num_rollouts = 0
     runs = []
@@ -192,9 +199,14 @@ def _write_piece(folder: Path, name: str, value: object) -> int:
 
 
 def read_static() -> dict[str, bytes]:
-    """Return the page's files (HTML, styles, scripts) by name."""
+    """Return the page's files (HTML, styles, scripts) by name.
+
+    Those of libraries are `vendor/...`.
+    """
+    root = files("microcoder.view").joinpath("static")
     contents = {}
-    for file in files("microcoder.view").joinpath("static").iterdir():
-        if file.name.rpartition(".")[2] in TYPES:
-            contents[file.name] = file.read_bytes()
+    for prefix, folder in (("", root), ("vendor/", root.joinpath("vendor"))):
+        for file in folder.iterdir():
+            if file.name.rpartition(".")[2] in TYPES:
+                contents[prefix + file.name] = file.read_bytes()
     return contents

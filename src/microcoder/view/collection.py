@@ -8,6 +8,7 @@ from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import read_json
 from microcoder.view.files import ProblemTests, tests_of_files
 from microcoder.view.index import RunSource
+from microcoder.view.notes import Notes
 from microcoder.view.sources import CorpusSource, EvaluationSource, VerdictSource
 from microcoder.view.training_source import TrainingSource
 
@@ -34,6 +35,8 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
     collection = Collection()
     for path in paths:
         source = _open(path, tests)
+        if path.is_dir():
+            source.notes = Notes(path)
         # Keys are in addresses and in names of folders.
         base = re.sub(r"[^\w.+-]+", "-", source.name, flags=re.ASCII)
         base = base.strip("-.") or "run"
@@ -45,6 +48,26 @@ def open_collection(paths: Sequence[Path], *, problem_files: Sequence[Path] = ()
             key = f"{base}-{number}"
         collection[key] = source
     return collection
+
+
+def find_newest_run(folder: Path) -> Path:
+    """Return the run of a folder of runs that was written to last.
+
+    Raises:
+        DataError: the folder holds no run.
+    """
+    latest: dict[Path, float] = {}
+    for manifest in folder.glob("*/manifest.json"):
+        # A run that goes writes its metrics, and its manifest at the start alone.
+        metrics = manifest.with_name("metrics.jsonl")
+        times = [path.stat().st_mtime for path in (manifest, metrics) if path.exists()]
+        latest[manifest.parent] = max(times)
+    if not latest:
+        raise DataError(
+            f"no run is named, and {folder} holds none; type: microcoder view RUN [RUN...], or "
+            "make demo for a first run"
+        )
+    return max(latest, key=lambda run: latest[run])
 
 
 def _open(path: Path, tests: ProblemTests | None) -> RunSource:

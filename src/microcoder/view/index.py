@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import count_processors
 from microcoder.view.files import ProblemTests, Row, ShownProblem
+from microcoder.view.notes import Notes
 from microcoder.view.statements import FoundTests, explain_count
 
 WORDS = ("split", "problem_id", "tier", "verdict", "masked_why")
@@ -251,6 +252,8 @@ class RunInfo:
     charts: Sequence[Row] = ()
     tables: Sequence[Row] = ()
     """Tables, each with `title`, `columns` (their names) and `rows` of texts."""
+    clock: Sequence[tuple[int, float]] = ()
+    """Training steps with the seconds that the run had taken by then; empty if unknown."""
 
 
 class RunSource(ABC):
@@ -259,6 +262,8 @@ class RunSource(ABC):
     kind: str
     name: str
     tests: ProblemTests
+    notes: Notes | None = None
+    """Notes on its rollouts; None where there is no folder to keep them in."""
 
     def __init__(self) -> None:
         self._builder = IndexBuilder()

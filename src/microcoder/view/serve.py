@@ -1,10 +1,13 @@
 """The viewer's local server, which only this machine can reach.
 
-It only reads files. Another site's page must not read runs through the visitor's browser. So a
-request is refused when its Host is another name (DNS rebinding), or when the browser says that
-another site sent it. Paths are looked up in two tables and never joined to a folder.
+It reads files, and writes nothing but notes. Another site's page must not read runs through the
+visitor's browser. So a request is refused when its Host is another name (DNS rebinding), or when
+the browser says that another site sent it. One that writes must also name this page as its origin,
+and be JSON, which no form of another site can send. Paths are looked up in tables and never joined
+to a folder.
 """
 
+import json
 import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +15,8 @@ from socket import socket
 from typing import cast
 from urllib.parse import parse_qsl, urlsplit
 
-from microcoder.judge.core.errors import ConfigError, MicroCoderError
-from microcoder.view.answers import ANSWERS, encode
+from microcoder.judge.core.errors import ConfigError, DataError, MicroCoderError
+from microcoder.view.answers import ANSWERS, CHANGES, encode
 from microcoder.view.bundle import TYPES, read_static
 from microcoder.view.collection import Collection
 
@@ -37,6 +40,10 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 """Headers of every response."""
+
+
+MOST_BYTES = 64 * 1024
+"""Longest body of a request that writes."""
 
 
 class ViewerServer(ThreadingHTTPServer):
@@ -90,6 +97,32 @@ class _Handler(BaseHTTPRequestHandler):
 
     do_HEAD = do_GET
 
+    def do_POST(self) -> None:
+        # What is refused is not read, so nothing may follow it on this connection.
+        self.close_connection = True
+        address = urlsplit(self.path)
+        host = self.headers.get("Host", "")
+        if not self._is_own_host():
+            self._send_json(
+                {"error": "this host name is not served; open 127.0.0.1"},
+                HTTPStatus.MISDIRECTED_REQUEST,
+            )
+        elif address.path not in CHANGES:
+            self._send_json({"error": "nothing can be written here"}, HTTPStatus.METHOD_NOT_ALLOWED)
+        elif (
+            self.headers.get("Sec-Fetch-Site", "same-origin") != "same-origin"
+            or self.headers.get("Origin", "") != f"http://{host}"
+        ):
+            self._send_json(
+                {"error": "only this viewer's own page may write"}, HTTPStatus.FORBIDDEN
+            )
+        elif self.headers.get_content_type() != "application/json":
+            self._send_json(
+                {"error": "the body must be application/json"}, HTTPStatus.UNSUPPORTED_MEDIA_TYPE
+            )
+        else:
+            self._change(address.path)
+
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing: all requests are the user's own."""
 
@@ -114,6 +147,27 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(value, "application/octet-stream", status)
         else:
             self._send_json(value, status)
+
+    def _change(self, path: str) -> None:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdecimal() or int(length) > MOST_BYTES:
+            self._send_json(
+                {"error": f"the body must have a length of at most {MOST_BYTES:,} bytes"},
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            )
+            return
+        body = self.rfile.read(int(length))
+        status = HTTPStatus.OK
+        try:
+            words = json.loads(body)
+            if not isinstance(words, dict) or not all(isinstance(v, str) for v in words.values()):
+                raise DataError("the body must be an object of texts")
+            value = CHANGES[path](self._viewer.collection, words)
+        # The folder may be gone or closed to us: the page says so, and the server goes on.
+        except (MicroCoderError, OSError, ValueError, RecursionError) as error:
+            value = {"error": str(error)}
+            status = HTTPStatus.BAD_REQUEST
+        self._send_json(value, status)
 
     def _is_own_host(self) -> bool:
         host = self.headers.get("Host", "").lower()

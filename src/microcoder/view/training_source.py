@@ -8,7 +8,7 @@ import functools
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +19,13 @@ from microcoder.judge.core.errors import DataError, MicroCoderError
 from microcoder.judge.core.files import read_json
 from microcoder.judge.core.prompts import BUILTINS
 from microcoder.lab.studies.accuracy import estimate_accuracy
-from microcoder.train.metrics import EvaluationMetrics, ShownMetric, StepMetrics, shown_metrics
+from microcoder.train.metrics import (
+    EvaluationMetrics,
+    Group,
+    ShownMetric,
+    StepMetrics,
+    shown_metrics,
+)
 from microcoder.train.recipe.recipe import TrainConfig
 from microcoder.train.run.tasks import load_tasks
 from microcoder.train.runs import (
@@ -241,6 +247,7 @@ class TrainingSource(RunSource):
             facts=self._list_facts(),
             notices=notices,
             charts=charts,
+            clock=time_steps(history),
         )
 
     def _list_facts(self) -> list[tuple[str, str]]:
@@ -403,13 +410,32 @@ def _with_facts(row: Row) -> Row:
 
 
 def draw_training(history: History) -> list[Row]:
-    """Return the charts of those metrics of a run that have values: id, title, unit and series."""
+    """Return the charts of those metrics of a run that have values.
+
+    A chart has id, title, unit, group and series. They stand by group, accuracy first.
+    """
     charts: dict[str, Row] = {}
     for metric in shown_metrics(StepMetrics):
         _draw_metric(charts, metric, history.steps, history, "training")
     for metric in shown_metrics(EvaluationMetrics):
         _draw_metric(charts, metric, history.evaluations, history, "held out")
-    return sorted(charts.values(), key=lambda chart: chart["id"] != "accuracy")
+    groups = get_args(Group)
+    in_order = sorted(charts.values(), key=lambda chart: groups.index(chart["group"]))
+    return sorted(in_order, key=lambda chart: chart["id"] != "accuracy")
+
+
+def time_steps(history: History) -> list[tuple[int, float]]:
+    """Return each training step with the seconds from the run's start to its row.
+
+    They are the sums of the rows' wall times, so a pause before a resumption is not in them. Empty
+    for a run whose rows have no times.
+    """
+    steps = []
+    seconds = 0.0
+    for row in history.steps:
+        seconds += row.seconds.get("total", 0.0)
+        steps.append((row.step, round(seconds, 1)))
+    return steps if seconds > 0 else []
 
 
 def _draw_metric(
@@ -454,6 +480,7 @@ def _draw_metric(
             "id": name,
             "title": title[:1].upper() + title[1:],
             "unit": metric.unit,
+            "group": metric.group,
             "series": [],
         }
         charts.setdefault(name, chart)["series"].append(series)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.sections import split
 from microcoder.data.clean.stage import process
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.formats.statements import find_order
 from microcoder.judge.core.types import Call, Checker, TestCase
 from tests.data.clean.real_texts import ALL
@@ -86,6 +86,42 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
         assert done.candidate is not None
 
 
+CALLED = RAW.model_copy(
+    update={
+        "fn_name": "count_vowels",
+        "starter_code": "def get_count(text):\n    ",
+        "tests": (TestCase(input='"ab"', output="1"),),
+    }
+)
+
+
+def test_a_starter_that_names_another_function_is_turned_away() -> None:
+    done = process(CALLED)
+    assert isinstance(done, Rejection)
+    assert done.reason == "other_function"
+
+
+def test_a_solutions_head_replaces_a_starter_that_names_another_function() -> None:
+    solution = Solution(code="def count_vowels(text):\n    return 1\n")
+    done = process(CALLED.model_copy(update={"solutions": (solution,)}))
+    assert isinstance(done, Candidate)
+    assert done.starter_code == "def count_vowels(text):\n    "
+
+
+@pytest.mark.parametrize(
+    "starter",
+    [
+        "class Solution:\n    def count_vowels(self, text):\n        ",
+        "import math\n",
+        "class Node:\n    pass\n\ndef count_vowels(text):\n    ",
+    ],
+)
+def test_a_starter_with_the_function_stays(starter: str) -> None:
+    done = process(CALLED.model_copy(update={"starter_code": starter}))
+    assert isinstance(done, Candidate)
+    assert done.starter_code == starter
+
+
 def pairs(*written: tuple[str, str]) -> tuple[TestCase, ...]:
     return tuple(TestCase(input=given, output=printed) for given, printed in written)
 
@@ -120,6 +156,24 @@ def test_one_encoding_one_newline_each_test_once_with_its_group() -> None:
         assert found.tests == pairs(*left)
         assert found.lineage[-1].detail == said
         assert found.groups == (("sample", "b") if found is grouped else ())
+
+
+NUMBERS = " ".join(map(str, range(1000, 1080)))
+
+
+def test_a_test_of_which_a_site_shows_the_beginning_is_dropped_alone() -> None:
+    dots = "...\n" * 60
+    done = normalised(
+        (f"80\n{NUMBERS}...", "5"),
+        ("1\n7", f"{NUMBERS}..."),
+        ("1\n8", "8"),
+        (dots, "3"),
+        ("a...", "b"),
+    )
+    assert isinstance(done, Candidate)
+    assert done.tests == pairs(("1\n8\n", "8\n"), (dots, "3\n"), ("a...\n", "b\n"))
+    assert done.lineage[-1].detail == "2 truncated"
+    assert done.flags == ("tests_dropped",)
 
 
 @given(st.lists(st.tuples(st.text(), st.text()), max_size=6))

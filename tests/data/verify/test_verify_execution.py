@@ -16,7 +16,7 @@ PYTHON2 = "a, b = map(int, raw_input().split())\nprint (2 * a + 2 * b) / 2\n"
 FLAKY = (
     "import os\na, b = map(int, input().split())\nprint(a + b if os.urandom(1)[0] < 150 else 0)\n"
 )
-USUAL = VerifySettings()
+USUAL = VerifySettings(min_hidden_tests=1)
 
 
 @pytest.fixture(autouse=True)
@@ -38,7 +38,7 @@ def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> 
     solutions = [*accepted(RIGHT, ALSO_RIGHT), {"code": WRONG, "known": "wrong_answer"}]
     kept = verify_one(
         judge,
-        VerifySettings(max_tests=2),
+        VerifySettings(max_tests=2, min_hidden_tests=1),
         solutions=solutions,
         groups=["sample", *["secret"] * 5],
     )

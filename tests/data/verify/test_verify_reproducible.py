@@ -65,7 +65,7 @@ def test_slow_and_partial_programs_that_pass_are_a_flag() -> None:
     for others, flags in ((caught[:1], ("slow_passes",)), (caught, ())):
         evidence = Evidence(candidate=make_candidate(), trials=(accepted, *passing, *others))
         assert find_fault(evidence) is None
-        kept = conclude(evidence, VerifySettings())
+        kept = conclude(evidence, VerifySettings(min_hidden_tests=1))
         assert isinstance(kept, Candidate)
         assert kept.flags == flags
 
@@ -73,7 +73,7 @@ def test_slow_and_partial_programs_that_pass_are_a_flag() -> None:
 def test_a_program_is_measured_by_tests_that_were_chosen_without_it() -> None:
     trials = (trial("0", "accepted"), trial("1", "wrong", 4), trial("2", "wrong", 0))
     evidence = Evidence(candidate=make_candidate(), trials=trials)
-    rates = combine_counts([count_right(evidence, VerifySettings(max_tests=1))])
+    rates = combine_counts([count_right(evidence, VerifySettings(max_tests=1, min_hidden_tests=1))])
     found = {}
     for name, rate in rates.items():
         found[name] = rate and (rate.right, rate.total)
@@ -106,7 +106,7 @@ def test_the_budget_holds_and_the_order_stays(
     most_seconds: float,
 ) -> None:
     failed = [frozenset(number for number in program if number < len(costs)) for program in failed]
-    settings = VerifySettings(max_tests=most)
+    settings = VerifySettings(max_tests=most, min_hidden_tests=1)
     chosen = choose_tests(costs, failed, settings, max_bytes=most_bytes, max_seconds=most_seconds)
     assert list(chosen) == sorted(set(chosen))
     assert len(chosen) <= most
@@ -123,7 +123,7 @@ def test_the_budget_holds_and_the_order_stays(
     roomy = choose_tests(
         costs,
         failed,
-        VerifySettings(max_tests=max(1, len(failed))),
+        VerifySettings(max_tests=max(1, len(failed)), min_hidden_tests=1),
         max_seconds=1e6,
     )
     for program in failed:
@@ -214,7 +214,9 @@ def written(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> tuple[lis
     """What a first build wrote, and its store."""
     path = tmp_path_factory.mktemp("first") / "store.sqlite"
     with VerdictStore(path) as store:
-        return write(verify(CANDIDATES, judge, VerifySettings(), store=store)), path
+        return write(
+            verify(CANDIDATES, judge, VerifySettings(min_hidden_tests=1), store=store)
+        ), path
 
 
 def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
@@ -231,7 +233,10 @@ def test_a_build_that_was_killed_goes_on_to_the_same_bytes(
         )
     target.close()
     with VerdictStore(path) as store:
-        assert write(verify(CANDIDATES, judge, VerifySettings(), store=store)) == written[0]
+        assert (
+            write(verify(CANDIDATES, judge, VerifySettings(min_hidden_tests=1), store=store))
+            == written[0]
+        )
 
 
 def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[str], Path]) -> None:
@@ -239,7 +244,10 @@ def test_a_machine_measured_slower_finds_the_same_verdicts(written: tuple[list[s
         Judge(workers=1, cache_size=0, time_scale=1.7) as slower,
         VerdictStore(written[1]) as store,
     ):
-        assert write(verify(CANDIDATES, slower, VerifySettings(), store=store)) == written[0]
+        assert (
+            write(verify(CANDIDATES, slower, VerifySettings(min_hidden_tests=1), store=store))
+            == written[0]
+        )
         assert slower.statistics.judged == 0
 
 
@@ -330,7 +338,7 @@ def test_what_is_right_and_too_slow_meets_the_longest_test_first(judge: Judge) -
         solutions=[{"code": RIGHT}, {"code": partial, "known": "partial"}],
         time_limit_seconds=1.0,
     )
-    (evidence,) = gather([candidate], judge, VerifySettings())
+    (evidence,) = gather([candidate], judge, VerifySettings(min_hidden_tests=1))
     trial = next(one for one in getattr(evidence, "trials", ()) if one.role == "partial")
     # It does not end on tests 2 and 5, of which the second is longer.
     assert trial.failed == trial.over_limit == (5,)

@@ -20,22 +20,62 @@ _INTERACTIVE = re.compile(
     re.IGNORECASE,
 )
 """Words of a problem whose program talks with a judge."""
+_VERB = (
+    r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|find|report|write|give|construct"
+    r"|display|provide|produce|show|list|name)(?:s|ed|ing)?\b(?: out)?"
+)
+"""What a program does with an answer."""
+_ANSWER = (
+    r"(?:answers?|solutions?|outputs?|results?|order(?:ing)?s?|sequences?|arrays?|lists?"
+    r"|permutations?|strings?|words?|ways?|pairs?|triples?|sets?|subsets?|paths?|routes?"
+    r"|colou?rings?|assignments?|arrangements?|configurations?|constructions?|matri(?:x|ces)"
+    r"|tables?|trees?|graphs?|edges?|ind(?:ex|ices)|positions?|options?|ones?|representations?"
+    r"|partitions?|plans?|numbers?(?! of)|integers?)"
+)
+_SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
+_MANY = r"(?:multiple|several|many|more than one|various|different)"
+_WHICHEVER = r"(?:any|either|whichever|one of (?:them|these|those)|all of (?:them|these|those))"
+_ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
+_END = r"[ \t]*(?:[.;,!)]|$)"
+_NOT = r"(?:n't|n\u2019t| not)"
 _MANY_ANSWERS = re.compile(
-    r"\b(?:if|when|should|in case) there (?:are|is|exist|be) "
-    r"(?:multiple|several|many|more than one)\b"
-    r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,60}"
-    r"(?<!choose )(?<!pick )(?<!select )\b(?:any|either|one of them|whichever)\b"
-    r"|\b(?:print|output|return|find|report|write) any (?:of (?:them|the)|one|valid|such|"
-    r"solution|answer|possible|correct)"
-    r"|\bany (?:valid |correct |possible |such |of the )?(?:answers?|solutions?|outputs?|orders?|"
-    r"sequences?)\b[^.\n]{0,40}(?:accepted|allowed|fine|valid|correct)"
-    r"|\b(?:multiple|several) (?:valid |correct |possible )?(?:answers|solutions)\b"
-    r"[^.\n]{0,60}(?:any|accepted)"
-    r"|\byou (?:may|can) (?:return|print|output) (?:the )?(?:answers?|them|it|results?|"
-    r"any)[^.\n]{0,30}(?:in any order|any)",
-    re.IGNORECASE,
+    "|".join(
+        (
+            # If there are several, print any.
+            rf"\b(?:if|when|should|in case) there (?:are|is|exist|be) {_MANY}\b"
+            r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,80}"
+            rf"(?<!choose )(?<!pick )(?<!select )\b{_WHICHEVER}\b",
+            rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
+            rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
+            # Print any of them; output any.
+            rf"{_VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
+            rf"(?: (?:one|of (?:them|these|those|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
+            rf"{_VERB} (?:just |only )?one (?:such\b|{_SUCH} {_ANSWER}\b"
+            r"|of (?:them|these|those)\b|if there)",
+            # The answer need not be unique.
+            r"\b(?:answer|solution|output|result|ordering|permutation|sequence|it)s?\b[^.\n]{0,25}"
+            rf"\b(?:is|are|was|were|may|might|need|does|do){_NOT}"
+            r"(?: have to be| need to be| be)?(?: necessarily| always)? unique\b",
+            # Any answer is accepted.
+            rf"\b(?:any|every|either|all) (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
+            rf"{_ANSWER}\b)[^.\n]{{0,40}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
+            rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
+            rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
+            rf"\b(?:may|can|free to|allowed to) {_VERB} (?:the )?{_WHICHEVER}"
+            rf"(?: (?:of|{_SUCH}|{_ANSWER})\b|{_END})",
+            rf"\b(?:does|do){_NOT} matter (?:which|what) (?:{_SUCH} )?(?:answer|solution|one)\b",
+        )
+    ),
+    re.IGNORECASE | re.MULTILINE,
 )
 """Words of a problem with several right answers."""
+_PRINTED_IN_ANY_ORDER = re.compile(
+    rf"{_VERB}(?![^.\n]{{0,40}}\b(?:number|count|minimum|maximum|sum|amount) of)"
+    r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"
+    r"(?! you (?:want|like) to)",
+    re.IGNORECASE,
+)
+"""Words of a problem whose printed values may come in any order."""
 _COMPARISONS = ("default", "exact", "tokens", "float")
 """Types of checkers that accept one answer only."""
 _MOST_OF_A_SAMPLE = 50_000
@@ -56,10 +96,18 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         flags.add("has_image")
     if _INTERACTIVE.search(words):
         flags.add("interactive")
-    if candidate.checker.type in _COMPARISONS and _MANY_ANSWERS.search(words):
+    if candidate.checker.type in _COMPARISONS and _has_many_answers(candidate, words):
         flags.add("many_answers")
     flags |= _compare_samples(candidate, sections)
     return tuple(sorted(flags))
+
+
+def _has_many_answers(candidate: Candidate, words: str) -> bool:
+    """Whether a statement speaks of several right answers."""
+    if _MANY_ANSWERS.search(words):
+        return True
+    # Returned lists have a checker for that (`find_order`); printed ones have none.
+    return candidate.fn_name is None and bool(_PRINTED_IN_ANY_ORDER.search(words))
 
 
 def _words_of(sections: Sections) -> str:

@@ -1,6 +1,7 @@
 """Gives tests one form: UTF-8, a newline at the end, JSON arguments, groups that match them."""
 
 import json
+import re
 from collections import Counter
 
 from microcoder.data.formats.candidates import Candidate, Rejection
@@ -8,15 +9,19 @@ from microcoder.data.formats.values import read_json, write_json
 from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.types import TestCase
 
-_COUNTED = ("repeated", "broken", "conflicting")
+_COUNTED = ("repeated", "broken", "truncated", "conflicting")
 """Kinds of tests that the lineage counts."""
+_TRUNCATED = re.compile(r"(?<=[^.\s])\.\.\.\s*\Z")
+"""Three dots behind a value, at the very end: a site showed the beginning of a long test."""
+_LEAST_TRUNCATED = 200
+"""Characters of a test that a site may have cut off (our choice; Codeforces shows more)."""
 
 
 def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     """Return a candidate with its tests in one form, each once.
 
     Left out are repeated tests, and those of a function whose arguments or value are not JSON,
-    which are broken.
+    which are broken, and tests of which a site shows only the beginning.
 
     Returns:
         A rejection if all tests are broken, or if some contradict each other.
@@ -31,6 +36,9 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
             given, printed = _normalise(test, is_call=candidate.fn_name is not None)
         except ValueError:
             counts["broken"] += 1
+            continue
+        if candidate.fn_name is None and (_is_truncated(given) or _is_truncated(printed)):
+            counts["truncated"] += 1
             continue
         # Empty lines at the end make no other input here, though each test keeps its own.
         known = outputs_of.setdefault(_lines(given), [])
@@ -51,7 +59,7 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     # Rows without groups stay without them.
     named_groups = tuple(names) if any(names) else ()
     flags = candidate.flags
-    if counts["broken"]:
+    if counts["broken"] or counts["truncated"]:
         flags = tuple(sorted({*flags, "tests_dropped"}))
     return candidate.change(
         "process",
@@ -61,6 +69,11 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         groups=named_groups,
         flags=flags,
     )
+
+
+def _is_truncated(text: str) -> bool:
+    """Whether a text is the beginning of a longer one."""
+    return len(text) >= _LEAST_TRUNCATED and _TRUNCATED.search(text[-8:]) is not None
 
 
 def _normalise(test: TestCase, *, is_call: bool) -> tuple[str, str]:

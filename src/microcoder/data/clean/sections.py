@@ -24,6 +24,10 @@ _FENCED = re.compile(r"(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1[ \t]*(?:\n|$)(.*)",
 """A code block, its content and what follows."""
 _GLUED = re.compile(r"(?<=[.!?)\"'])(?=Sample (?:In|Out)put \d)")
 """Where a heading of an example was glued to the sentence before it."""
+_DEFINED = re.compile(r"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+(\w+)", re.MULTILINE)
+"""A function, a method or a class that starter code defines."""
+_OF_NO_TEST = frozenset(("__init__", "Solution", "ListNode", "TreeNode", "Node"))
+"""Names in starter code that say nothing of what tests call."""
 _IN_WORDS = "Examples in words"
 """Our heading for text of examples that have neither input nor output."""
 
@@ -327,9 +331,12 @@ def find_starter_code(candidate: Candidate) -> str | None:
     """Return the starter code, else the function's head in an accepted Python solution, else None.
 
     Some sources (APPS, TACO) name a function but not its parameters: without a head it cannot be
-    answered.
+    answered. Nor can it where the starter code names another function: a solution's head goes
+    first then.
     """
-    if candidate.starter_code or not candidate.fn_name:
+    if not candidate.fn_name:
+        return candidate.starter_code
+    if candidate.starter_code and not names_another_function(candidate):
         return candidate.starter_code
     for solution in candidate.solutions:
         if solution.language != "python" or solution.known != "accepted":
@@ -339,4 +346,14 @@ def find_starter_code(candidate: Candidate) -> str | None:
             # The answer goes on where the body begins.
             indent = "        " if head.startswith("class ") else "    "
             return f"{head}\n{indent}"
-    return None
+    return candidate.starter_code
+
+
+def names_another_function(candidate: Candidate) -> bool:
+    """Whether the starter code defines functions, and none that the tests call."""
+    if not candidate.fn_name or not candidate.starter_code:
+        return False
+    if candidate.programming_language != "python":
+        return False
+    names = set(_DEFINED.findall(candidate.starter_code)) - _OF_NO_TEST
+    return bool(names) and candidate.fn_name not in names

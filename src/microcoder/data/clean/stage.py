@@ -7,7 +7,14 @@ from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.pages import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_powers
 from microcoder.data.clean.samples import restore_samples
-from microcoder.data.clean.sections import Sections, find_starter_code, normalise, render, split
+from microcoder.data.clean.sections import (
+    Sections,
+    find_starter_code,
+    names_another_function,
+    normalise,
+    render,
+    split,
+)
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.formats.statements import find_checker
 
@@ -24,11 +31,27 @@ _SURE = 0.9
 """Probability of a language from which on it counts more than what the source says."""
 
 
-def process(candidate: Candidate) -> Candidate | Rejection:
+def process(candidate: Candidate, *, keeps_foreign: bool = False) -> Candidate | Rejection:
     """Return the candidate cleaned, laid out and flagged, or its rejection.
 
     `statement_found` is never changed.
+
+    Args:
+        keeps_foreign: a statement that is not in English is returned as far as it can be, to be
+            translated and given to `finish`.
     """
+    arranged = arrange(candidate)
+    if isinstance(arranged, Rejection):
+        return arranged
+    if arranged.natural_language == "en":
+        return finish(arranged)
+    if keeps_foreign:
+        return arranged
+    return arranged.reject("process", "not_english", arranged.natural_language)
+
+
+def arrange(candidate: Candidate) -> Candidate | Rejection:
+    """Return the candidate cleaned and laid out, in whichever language it is, or its rejection."""
     # Pictures do not count: a problem with a drawing in it is no web page.
     length = len(drop_embedded(candidate.statement_found))
     if length > _MOST_CHARACTERS:
@@ -45,11 +68,15 @@ def process(candidate: Candidate) -> Candidate | Rejection:
     )
     candidate = restore_samples(candidate)
     candidate = _restore_powers(candidate)
-    candidate = _identify(candidate)
-    if candidate.natural_language != "en":
-        return candidate.reject("process", "not_english", candidate.natural_language)
+    return _identify(candidate)
+
+
+def finish(candidate: Candidate) -> Candidate | Rejection:
+    """Return a candidate in English with its checker and its flags, or its rejection."""
     if candidate.fn_name and not candidate.starter_code:
         return candidate.reject("process", "no_signature", candidate.fn_name)
+    if names_another_function(candidate):
+        return candidate.reject("process", "other_function", f"tests call {candidate.fn_name}")
     # Before the flags, since `many_answers` depends on the checker.
     checker = find_checker(candidate) or candidate.checker
     candidate = candidate.change("process", "find_checker/1", checker=checker)
@@ -57,8 +84,11 @@ def process(candidate: Candidate) -> Candidate | Rejection:
 
 
 def _clean(candidate: Candidate) -> Candidate:
-    """Clean statement and title, and lay the statement out."""
-    cleaned = clean(candidate.statement_found)
+    """Clean statement and title, and lay the statement out.
+
+    A reader may have handed over a statement beside the one that it found: a translation.
+    """
+    cleaned = clean(candidate.statement or candidate.statement_found)
     title = " ".join(clean(candidate.title).text.split())
     laid_out = normalise(cleaned.text)
     if laid_out != candidate.statement:

@@ -12,7 +12,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,6 +88,9 @@ def plan_build(
 ) -> BuildPlan:
     """Return all shards, the steps up to `last`, and the rows that each has yet to do.
 
+    A build until `filter` ends before the comparison with benchmarks by execution: that costs more
+    than all before it.
+
     Raises:
         DataError: there are no rows, or the output folder holds something else than a build.
     """
@@ -111,6 +114,8 @@ def plan_build(
     stages = STAGES[: STAGES.index(last) + 1]
     all_steps = later_steps(config, benchmarks=benchmarks)
     steps = tuple(step for step in all_steps if step.stage in stages)
+    if last == "filter":
+        steps = tuple(takewhile(lambda step: not step.executes, steps))
     missing = count_missing(
         shards,
         collect_step(),

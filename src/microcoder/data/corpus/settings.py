@@ -52,6 +52,42 @@ class SourceSettings(Config):
         return self.name or self.format.rpartition(":")[2]
 
 
+class TranslationSettings(Config):
+    """Who translates statements that are not in English: a model, or a function of one's own."""
+
+    endpoint: EndpointSettings | None = None
+    """Model that translates; its answers are kept."""
+    function: str = ""
+    """Function that translates, as path/to/file.py:function: it takes a text and the language's ISO
+    639-1 code, and returns the text in English with each mark such as `[[P3]]` in it; its answers
+    are kept."""
+    second_reading: bool = False
+    """Whether the model is asked once more, about each translation, what differs in it."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if (self.endpoint is None) == (not self.function):
+            yield (
+                "[process.translation] needs one translator; set either endpoint.model and "
+                'endpoint.base_url, or function = "path/to/file.py:function"'
+            )
+        if self.second_reading and self.endpoint is None:
+            yield "second_reading asks a model; set endpoint.model, or leave it out"
+
+
+class ProcessSettings(Config):
+    """What is done to statements."""
+
+    translation: TranslationSettings | None = None
+    """Without it, what is not in English is turned away."""
+
+
+class ArrangeSettings(Config):
+    """What the process step has to know of the settings."""
+
+    keeps_foreign: bool = False
+    """Whether statements in other languages stay, since a later step translates them."""
+
+
 class DifficultySettings(Config):
     """How difficulty is estimated, and which problems are kept by it."""
 
@@ -103,6 +139,7 @@ class BuildConfig(Config):
     workers: int | None = Field(default=None, ge=1)
     """Parallel processes, with Ray per node; by default one per core. In steps that run programs
     (verify, a model's attempts): parallel programs."""
+    process: ProcessSettings = ProcessSettings()
     licence: LicenceSettings = LicenceSettings()
     behaviour: bool = True
     """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem

@@ -10,9 +10,16 @@ from typing import Any, Literal
 
 from microcoder.data.corpus.barriers import DuplicateBarrier, SelectionBarrier
 from microcoder.data.corpus.inputs import digest_file, list_inputs
-from microcoder.data.corpus.settings import BuildConfig, DifficultySettings, SourceSettings
+from microcoder.data.corpus.settings import (
+    ArrangeSettings,
+    BuildConfig,
+    DifficultySettings,
+    SourceSettings,
+    TranslationSettings,
+)
 from microcoder.data.corpus.work import (
     Resources,
+    load_translator,
     open_attempts,
     open_collect,
     open_compare,
@@ -21,6 +28,7 @@ from microcoder.data.corpus.work import (
     open_predict,
     open_process,
     open_same_task,
+    open_translate,
     open_verify,
 )
 from microcoder.data.formats.candidates import Stage
@@ -43,6 +51,7 @@ _READING = (
 )
 """What reads raw rows."""
 _CLEAN = "microcoder.data.clean"
+_TRANSLATION = "microcoder.data.corpus.translation"
 _FILTER = "microcoder.data.filter"
 _DIFFICULTY = "microcoder.data.difficulty"
 _BEHAVIOUR = "microcoder.data.behaviour"
@@ -66,11 +75,10 @@ def later_steps(
 ) -> list[Step]:
     """Return the steps after collect that the settings of a build ask for, in order."""
     maker = _StepMaker(config, benchmarks)
-    steps: list[Step] = [
-        maker.process(),
-        maker.filter(),
-        maker.deduplicate(),
-    ]
+    steps: list[Step] = [maker.process()]
+    if config.process.translation is not None:
+        steps.append(maker.translate(config.process.translation))
+    steps += [maker.filter(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
     # By execution and by a model only what is left: both cost more than all the rest.
@@ -117,9 +125,27 @@ class _StepMaker:
         return self._map_step(
             "process",
             "process",
-            Config(),
+            # Who translates decides nothing here, only whether somebody does.
+            ArrangeSettings(keeps_foreign=self._config.process.translation is not None),
             open_process,
             (_CLEAN,),
+        )
+
+    def translate(self, settings: TranslationSettings) -> Step:
+        inputs: tuple[str, ...] = ()
+        if settings.function:
+            source = load_translator(settings.function).source
+            assert source is not None
+            inputs = (source.digest,)
+        return self._map_step(
+            "translate",
+            "process",
+            settings,
+            open_translate,
+            (_TRANSLATION, _CLEAN, _ENDPOINT),
+            inputs=inputs,
+            # One process, since `concurrency` bounds the requests of one alone.
+            runs="alone",
         )
 
     def filter(self) -> Step:
@@ -193,6 +219,7 @@ class _StepMaker:
             inputs=(self._compared, self._environment),
             # One process, which spreads programs over the cores itself.
             runs="alone",
+            executes=True,
         )
 
     def ask(self) -> Step:
@@ -240,6 +267,7 @@ class _StepMaker:
         *,
         inputs: tuple[str, ...] = (),
         runs: Literal["on_every_core", "alone"] = "on_every_core",
+        executes: bool = False,
     ) -> MapStep:
         """Return a step whose work has the resources that all share."""
         return MapStep(
@@ -250,4 +278,5 @@ class _StepMaker:
             code,
             inputs=inputs,
             runs=runs,
+            executes=executes,
         )

@@ -9,16 +9,27 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
 from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
-from microcoder.data.clean.stage import process
-from microcoder.data.completions import Endpoint, EndpointSettings
+from microcoder.data.clean.stage import finish, process
+from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
 from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
 from microcoder.data.corpus.same_task import find_same_task, index_tasks
-from microcoder.data.corpus.settings import DifficultySettings, SourceSettings
+from microcoder.data.corpus.settings import (
+    ArrangeSettings,
+    DifficultySettings,
+    SourceSettings,
+    TranslationSettings,
+)
+from microcoder.data.corpus.translation import (
+    FunctionTranslator,
+    ModelTranslator,
+    Translator,
+    translate,
+)
 from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
 from microcoder.data.filter.contamination import build_index, describe_hits
 from microcoder.data.filter.rules import LicenceSettings, filter_row
@@ -35,6 +46,7 @@ from microcoder.data.verify.rates import combine_counts
 from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
+from microcoder.judge.core.extensions import Extension, load_extension
 from microcoder.judge.run.options import JudgeKeys
 
 _TESTS_MIB = 128
@@ -91,16 +103,51 @@ def open_collect(
 
 
 def open_process(
-    settings: Config,
+    settings: ArrangeSettings,
     opened: ExitStack,
     resources: Resources,
 ) -> Work:
     """Return the step's work: cleans each candidate (`clean.process`)."""
+    arrange = partial(process, keeps_foreign=settings.keeps_foreign)
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        return _map("process", process, candidates)
+        return _map("process", arrange, candidates)
 
     return work
+
+
+def open_translate(
+    settings: TranslationSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: translates what is not in English, and finishes it."""
+    translator: Translator
+    at_once = 1
+    if settings.endpoint is not None:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+        # A request waits for the model, not for this machine.
+        at_once = settings.endpoint.concurrency
+        translator = ModelTranslator(endpoint, second_reading=settings.second_reading)
+    else:
+        extension = load_translator(settings.function)
+        translator = FunctionTranslator(extension, AnswerCache(resources.work / "answers"))
+
+    def put_into_english(candidate: Candidate) -> Row:
+        if candidate.natural_language == "en":
+            return candidate
+        translated = translate(candidate, translator)
+        return finish(translated) if isinstance(translated, Candidate) else translated
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        return _map("process", put_into_english, candidates, at_once=at_once)
+
+    return work
+
+
+def load_translator(reference: str) -> Extension:
+    """Return the user's function that translates, by its reference."""
+    return load_extension("translator", reference, builtins={})
 
 
 def open_filter(

@@ -374,11 +374,13 @@ _MAX_DETAIL = 300
 REASONS: dict[str, str] = {
     "no_statement": "nothing is asked, or the page said that there was nothing",
     "not_english": "the statement is in another language",
+    "translation_failed": "its translation lost or added something",
     "broken_tests": "no test could be read",
     "conflicting_tests": (
         "more tests than allowed give one input two outputs, and nothing but a comparison decides"
     ),
     "no_signature": "a function is asked for whose parameters are nowhere said",
+    "other_function": "its starter code names another function than its tests call",
     "too_short": "too few words to say a problem",
     "too_long": "a page rather than a problem",
     "not_a_program": "a database, a shell or a quiz is asked for",
@@ -396,6 +398,7 @@ REASONS: dict[str, str] = {
     "all_tests_shown": (
         "its statement shows every test that is left, so that writing them down passes"
     ),
+    "few_hidden_tests": "its statement shows all but a few of its tests (verify.min_hidden_tests)",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",
     "contaminated": "it is a problem of a benchmark",

@@ -73,6 +73,8 @@ class Step:
     """Digests of what else decides the result, such as files that the settings do not name."""
     runs: Literal["on_every_core", "alone"] = "on_every_core"
     """`alone`: one shard at a time on a machine, for work that spreads over the cores itself."""
+    executes: bool = False
+    """Whether it runs the rows' programs, though it belongs to a stage that reads them."""
     turns_away: bool = True
     """Whether rows are rejected.
 

@@ -1,7 +1,7 @@
 """Which tests are kept: those that catch known-wrong programs, then some of each group."""
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from pydantic import Field
@@ -18,11 +18,21 @@ Each test's seconds are rounded up by `limits.cost_of`.
 
 
 class VerifySettings(Config):
-    """How many tests of a problem the verify stage keeps."""
+    """How many tests of a problem the verify stage keeps, and how many it asks for."""
 
     max_tests: int = Field(default=15, ge=1)
     """Tests that are kept (15 in arXiv 2603.07779): those that catch the known-wrong programs, then
     the longest of every group, within 8 MiB and 30 s."""
+    min_hidden_tests: int = Field(default=5, ge=1)
+    """Tests that the statement must not show, at least (our choice): by fewer a program that knows
+    some cases is paid. Of tests that are Python each assertion counts."""
+
+    def _contradictions(self) -> Iterator[str]:
+        if self.min_hidden_tests > self.max_tests:
+            yield (
+                f"min_hidden_tests = {self.min_hidden_tests} of at most max_tests = "
+                f"{self.max_tests} tests; raise max_tests, or lower min_hidden_tests"
+            )
 
 
 class Cost(NamedTuple):

@@ -1,5 +1,6 @@
 """What the verify stage returns for a problem whose programs ran: a candidate, or its rejection."""
 
+import ast
 from collections.abc import Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ from microcoder.data.verify.evidence import (
     find_fault,
 )
 from microcoder.data.verify.rates import count_right
-from microcoder.judge.core.types import Outcome
+from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.types import Outcome, TestCase
 
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
@@ -28,7 +30,7 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
     counts = count_right(evidence, settings)
     # A rejected problem keeps them too: the rates are about all problems that were tried.
     candidate = evidence.candidate.model_copy(update={"counts": counts})
-    fault = find_fault(evidence) or _find_fault_of_choice(candidate, chosen)
+    fault = find_fault(evidence) or _find_fault_of_choice(candidate, chosen, settings)
     if fault is not None:
         return candidate.reject("verify", *fault)
     candidate = _flag_slow_passes(candidate, evidence)
@@ -39,16 +41,33 @@ def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Reject
 def _find_fault_of_choice(
     candidate: Candidate,
     chosen: Sequence[int],
+    settings: VerifySettings,
 ) -> Fault | None:
     """Return why the chosen tests cannot decide about answers, or None."""
     if not chosen:
         detail = f"no test within {MOST_BYTES} bytes, {MOST_SECONDS} s"
         return ("tests_too_large", detail)
     shown = find_shown(candidate)
-    if all(shown[number] for number in chosen):
+    hidden = [candidate.tests[number] for number in chosen if not shown[number]]
+    if not hidden:
         detail = f"the statement shows all {len(chosen)} tests that are kept"
         return ("all_tests_shown", detail)
+    num_hidden = len(hidden)
+    if candidate.assertions is not None:
+        num_hidden = sum(_count_assertions(test) for test in hidden)
+    if num_hidden < settings.min_hidden_tests:
+        detail = f"{num_hidden} hidden tests, fewer than {settings.min_hidden_tests}"
+        return ("few_hidden_tests", detail)
     return None
+
+
+def _count_assertions(test: TestCase) -> int:
+    """Return how many assertions a test that is Python holds, and 1 at least."""
+    try:
+        tree = parse_source(test.output)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return 1
+    return max(1, sum(isinstance(node, ast.Assert) for node in ast.walk(tree)))
 
 
 def _flag_slow_passes(candidate: Candidate, evidence: Evidence) -> Candidate:

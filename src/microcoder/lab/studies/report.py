@@ -180,7 +180,11 @@ def _story(history: History) -> list[Link]:
         view_state = {"view": "rollouts", "split": "train", **state}
         links.append((text, name, view_state))
     removed = _describe_removed_advantage(history.steps)
-    links.append((removed, "all curves", {"view": "curves"}))
+    masked_rollouts = {"view": "rollouts", "split": "train", "masked": "yes"}
+    if masked:
+        links.append((removed, "masked rollouts", masked_rollouts))
+    else:
+        links.append((removed, "curves of the doses", {"view": "curves", "find": "doses"}))
     return links
 
 

@@ -11,7 +11,8 @@ from microcoder.train.metrics import SANDBOX, StepMetrics
 TRUNCATED_SHARE = 0.9
 """Share of truncated responses from which on there is a warning."""
 NO_CODE_SHARE = 0.5
-"""Share of responses without a whole code block from which on there is a warning."""
+"""Share without a whole code block, of the responses that ended, from which on there is a
+warning."""
 FLAT_SHARE = 0.95
 """Share of groups of equal rewards from which on there is a warning."""
 LOOPING_SHARE = 0.1
@@ -99,7 +100,7 @@ def _find_trend_alarms(
         yield Alarm(
             "diversity_falling",
             f"diversity fell steadily from {start:.3f} to {end:.3f} in {window_steps} steps; "
-            "runs fail that way",
+            "a run that falls on stops to improve",
             "train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "
             '"diversity")',
         )
@@ -230,13 +231,13 @@ def _find_signal_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
             "optimizer.learning_rate or begin again from an earlier checkpoint; a mask that spares "
             "truncated responses lets loops stay",
         )
-    if metrics.no_code_share >= NO_CODE_SHARE:
+    no_code_share = _bound_no_code_share(metrics)
+    if no_code_share >= NO_CODE_SHARE:
         yield Alarm(
             "no_code",
-            f"{metrics.no_code_share:.0%} of the responses hold no whole code block",
+            f"at least {no_code_share:.0%} of the responses that ended hold no whole code block",
             f"read some of rollouts/step_{metrics.step:06d}.parquet; prompt.style = "
-            '"instruct" asks for the block, a base model needs a warm start, and truncated '
-            "responses need room",
+            '"instruct" asks for the block, and a base model needs a warm start',
         )
     if metrics.zero_variance_share >= FLAT_SHARE:
         # The samples of a flat group are all right or all wrong: accuracy tells which.
@@ -250,6 +251,18 @@ def _find_signal_alarms(metrics: StepMetrics) -> Iterator[Alarm]:
             f"train on {wanted} problems; more rollout.num_samples or algorithm.group_filtering "
             "dynamic find the few that differ",
         )
+
+
+def _bound_no_code_share(metrics: StepMetrics) -> float:
+    """Return the least share of the responses that ended, and that hold no code.
+
+    One that was truncated is no surprise without code, and is counted by its own metric.
+    """
+    ended_share = 1.0 - metrics.truncated_share
+    if ended_share <= 0.0:
+        return 0.0
+    # Some of the truncated hold a whole block, so that this is a lower bound.
+    return max(0.0, metrics.no_code_share - metrics.truncated_share) / ended_share
 
 
 def _find_machine_alarms(metrics: StepMetrics) -> Iterator[Alarm]:

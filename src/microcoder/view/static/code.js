@@ -1,74 +1,71 @@
 "use strict";
-// Colours of source text, and what differs between two texts line by line. Words, strings, numbers and comments of
-// Python and of C-like languages: enough to read by, and nothing that a hostile text could do more than look odd.
+// Colours of source text by highlight.js, and what differs between two texts by jsdiff.
 
 viewer.code = (() => {
   const { make, shown } = viewer.page;
   const LONGEST = 60_000;
-  const MOST_CELLS = 4_000_000;
-  const PYTHON = "and as assert async await break class continue def del elif else except finally for from global if import in is lambda match case nonlocal not or pass raise return try while with yield None True False self";
-  const OTHERS = "auto bool break case catch char class const continue default delete do double else enum extern fn for func go if impl import int let long loop match mut namespace new nullptr package private pub public return short signed sizeof static string struct switch template this throw try typedef typename unsigned use using var vector void while true false null include define";
-  const WORDS = { python: new Set(PYTHON.split(" ")), other: new Set(OTHERS.split(" ")) };
-  const PIECES = {
-    python: /(#[^\n]*)|((?:[rbfuRBFU]{0,2})(?:"""[\s\S]*?(?:"""|$)|'''[\s\S]*?(?:'''|$)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?))|(\b\d[\w.]*)|([A-Za-z_]\w*)/g,
-    other: /(\/\/[^\n]*|\/\*[\s\S]*?(?:\*\/|$)|^\s*#[^\n]*)|("(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])*'?)|(\b\d[\w.]*)|([A-Za-z_]\w*)/gm,
-  };
-  const KINDS = ["comment", "string", "number", "word"];
+  const MOST_MILLISECONDS = 1500;
+  const MOST_LINES_BY_WORD = 400;
+  // The judge's languages; a program that does not look like the others is Python.
+  const COMPILED = ["cpp", "java", "javascript", "rust", "go", "csharp", "kotlin"];
+  const LOOKS_COMPILED = /^\s*(#include|using |package |import java|fn |func |fun |public |const |let |function )/m;
 
-  function paint(text) {
+  function paint(text, language = "") {
     const source = shown(text);
     if (source.length > LONGEST) return [source];
-    const language = /^\s*(#include|using |package |import java|fn |func |public )/m.test(source) ? "other" : "python";
-    const parts = [];
-    let end = 0;
-    for (const found of source.matchAll(PIECES[language])) {
-      const kind = KINDS[[1, 2, 3, 4].findIndex((group) => found[group] !== undefined)];
-      if (kind === "word" && !WORDS[language].has(found[0])) continue;
-      if (found.index > end) parts.push(source.slice(end, found.index));
-      parts.push(make("span", { class: `code-${kind}` }, found[0]));
-      end = found.index + found[0].length;
-    }
-    parts.push(source.slice(end));
-    return parts;
+    if (!language && LOOKS_COMPILED.test(source)) return copied(hljs.highlightAuto(source, COMPILED).value);
+    const name = language || "python";
+    if (!hljs.getLanguage(name)) return [source];
+    return copied(hljs.highlight(source, { language: name, ignoreIllegals: true }).value);
   }
 
-  // Rows of a diff: [sign, line], by the longest common subsequence between what both ends share.
+  // Markup is read by a parser that runs nothing; texts and the classes of spans alone are taken over.
+  function copied(markup) {
+    const parsed = new DOMParser().parseFromString(`<pre>\n${markup}</pre>`, "text/html");
+    const take = (node) => (node.nodeType === Node.TEXT_NODE ? node.data : make("span", { class: node.className }, [...node.childNodes].map(take)));
+    return [...parsed.querySelector("pre").childNodes].map(take);
+  }
+
+  const lines = (text) => text.replace(/\n$/, "").split("\n");
+
+  // Rows of a diff: sign and pieces of a line; of lines that were replaced one by one, with the words that differ.
   function diff(before, after) {
-    const [a, b] = [before, after].map((text) => shown(text).replace(/\n$/, "").split("\n"));
-    let head = 0;
-    while (head < a.length && head < b.length && a[head] === b[head]) head++;
-    let tail = 0;
-    while (tail < a.length - head && tail < b.length - head && a.at(-1 - tail) === b.at(-1 - tail)) tail++;
-    const same = (lines) => lines.map((line) => [" ", line]);
-    const [x, y] = [a.slice(head, a.length - tail), b.slice(head, b.length - tail)];
-    const middle = x.length * y.length > MOST_CELLS ? [...x.map((line) => ["−", line]), ...y.map((line) => ["+", line])] : align(x, y);
-    return [...same(a.slice(0, head)), ...middle, ...same(a.slice(a.length - tail))];
+    const [a, b] = [before, after].map((text) => `${shown(text).replace(/\n$/, "")}\n`);
+    const whole = [{ removed: true, value: a }, { added: true, value: b }];
+    const changes = Diff.diffLines(a, b, { timeout: MOST_MILLISECONDS }) ?? whole;
+    const rows = [];
+    changes.forEach((change, i) => {
+      const next = changes[i + 1];
+      if (change.added && changes[i - 1]?.removed) return;
+      if (change.removed && next?.added) rows.push(...replaced(lines(change.value), lines(next.value)));
+      else rows.push(...lines(change.value).map((line) => [change.added ? "+" : change.removed ? "−" : " ", [line]]));
+    });
+    return rows;
   }
 
-  function align(x, y) {
-    const width = y.length + 1;
-    const longest = new Uint32Array((x.length + 1) * width);
-    for (let i = x.length - 1; i >= 0; i--) {
-      for (let j = y.length - 1; j >= 0; j--) {
-        const next = (i + 1) * width + j;
-        longest[i * width + j] = x[i] === y[j] ? longest[next + 1] + 1 : Math.max(longest[next], longest[i * width + j + 1]);
-      }
+  function replaced(old, now) {
+    if (old.length !== now.length || old.length > MOST_LINES_BY_WORD) {
+      return [...old.map((line) => ["−", [line]]), ...now.map((line) => ["+", [line]])];
     }
-    const rows = [];
-    for (let i = 0, j = 0; i < x.length || j < y.length; ) {
-      if (i < x.length && j < y.length && x[i] === y[j]) rows.push([" ", x[i++], j++]);
-      else if (j >= y.length || (i < x.length && longest[(i + 1) * width + j] >= longest[i * width + j + 1])) rows.push(["−", x[i++]]);
-      else rows.push(["+", y[j++]]);
-    }
-    return rows;
+    const pairs = old.map((line, i) => Diff.diffWordsWithSpace(line, now[i], { timeout: MOST_MILLISECONDS }) ?? [{ removed: true, value: line }, { added: true, value: now[i] }]);
+    const side = (parts, left, kept) => parts.filter((part) => !part[left]).map((part) => (part[kept] ? make("b", {}, part.value) : part.value));
+    return [...pairs.map((parts) => ["−", side(parts, "added", "removed")]), ...pairs.map((parts) => ["+", side(parts, "removed", "added")])];
   }
 
   function drawDiff(before, after, name) {
     const rows = diff(before, after);
     if (rows.every(([sign]) => sign === " ")) return make("p", { class: "soft" }, "The same text.");
-    const kinds = { " ": "", "−": "del", "+": "ins" };
-    return make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": `Differences of the ${name}` }, rows.map(([sign, line]) => (kinds[sign] ? make(kinds[sign], {}, `${sign} ${line}\n`) : `  ${line}\n`)));
+    const kinds = { "−": "del", "+": "ins" };
+    const drawn = rows.map(([sign, parts]) => (kinds[sign] ? make(kinds[sign], {}, `${sign} `, parts, "\n") : `  ${parts[0]}\n`));
+    return make("pre", { class: "diff", tabindex: 0, role: "region", "aria-label": `Differences of the ${name}` }, drawn);
   }
 
-  return { paint, drawDiff };
+  // How alike two texts are: the share of their lines that a diff leaves alone.
+  function likeness(one, other) {
+    const changes = Diff.diffLines(`${one}\n`, `${other}\n`, { timeout: MOST_MILLISECONDS }) ?? [];
+    const same = changes.reduce((sum, change) => sum + (change.added || change.removed ? 0 : change.count), 0);
+    return (2 * same) / (lines(one).length + lines(other).length);
+  }
+
+  return { paint, drawDiff, likeness };
 })();

@@ -98,6 +98,17 @@ viewer.columns = (() => {
     return historyOf(index, place).find((entry) => entry.step === index.columns.step[place]).places;
   }
 
+  // Groups in which some samples pass and some do not, in the order of steps.
+  function mixed(index, split = null) {
+    const code = split === null ? -1 : index.words.split.indexOf(split);
+    const found = [];
+    for (const [key, history] of index.entries) {
+      if (code >= 0 && key % 8 !== code) continue;
+      found.push(...history.filter((entry) => entry.solved > 0 && entry.solved < entry.scored));
+    }
+    return found.sort((a, b) => a.step - b.step || a.places[0] - b.places[0]);
+  }
+
   function stepsOf(text) {
     const found = /^(\d{1,9})(?:-(\d{1,9}))?$/.exec((text ?? "").replace(/\s|step_?/g, ""));
     if (!found) throw new Error(`step=${text} is neither a step (12) nor a range of steps (10-20)`);
@@ -203,5 +214,5 @@ viewer.columns = (() => {
     return found;
   }
 
-  return { decode, record, find, group, historyOf, select, count, facets, problems };
+  return { decode, record, find, group, historyOf, mixed, select, count, facets, problems };
 })();

@@ -2,7 +2,7 @@
 // Two rollouts side by side: two samples, two steps of a problem, or two runs; and what two runs' configs differ in.
 
 viewer.compare = (() => {
-  const { make, replace, shown, words, choice } = viewer.page;
+  const { make, replace, shown, words, choice, table } = viewer.page;
 
   const place = (text) => {
     const [run, ...id] = (text ?? "").split("|");
@@ -10,7 +10,7 @@ viewer.compare = (() => {
   };
   const name = (run, id) => `${run}|${id}`;
 
-  async function render(main, source, runs, state, isWanted) {
+  async function render(main, { source, runs, state, isWanted }) {
     const a = place(state.a);
     const b = place(state.b);
     const heading = make("h2", { class: "unseen" }, "Compare");
@@ -72,13 +72,14 @@ viewer.compare = (() => {
   function differences(left, right) {
     const part = (title, field) => make("section", {}, make("h3", {}, title), typeof left[field] === "string" && typeof right[field] === "string" ? viewer.code.drawDiff(left[field], right[field], title.toLowerCase()) : make("p", { class: "soft" }, `No ${title.toLowerCase()} on ${typeof left[field] === "string" ? "the right" : "the left"}.`));
     const rows = Array.from({ length: Math.max(left.tests.length, right.tests.length) }, (_, i) => [i, left.tests[i]?.verdict ?? "not run", right.tests[i]?.verdict ?? "not run"]).filter(([, one, other]) => one !== other);
-    const verdict = (word) => make("td", {}, make("span", { class: `verdict v-${viewer.list.kind(word)}` }, words(word)));
+    const verdict = (word) => make("span", { class: `verdict v-${viewer.list.kind(word)}` }, words(word));
+    const cells = rows.map(([i, one, other]) => [`test ${i + 1}`, verdict(one), verdict(other)]);
     return make(
       "div",
       { id: "differences" },
       left.problem_id === right.problem_id ? null : make("p", { class: "notice" }, "These are answers to two different problems."),
       part("Program", "program"),
-      make("section", {}, make("h3", {}, "Tests that ended differently"), rows.length ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Tests that ended differently" }, make("table", {}, make("tbody", {}, rows.map(([i, one, other]) => make("tr", {}, make("th", { scope: "row" }, `test ${i + 1}`), verdict(one), verdict(other)))))) : make("p", { class: "soft" }, "None.")),
+      make("section", {}, make("h3", {}, "Tests that ended differently"), rows.length ? table("Tests that ended differently", ["test", "left", "right"], cells) : make("p", { class: "soft" }, "None.")),
       part("Response", "completion"),
     );
   }
@@ -88,15 +89,17 @@ viewer.compare = (() => {
     const [x, y] = [left, right].map((run) => new Map(run.facts.filter(([key]) => key.startsWith("config."))));
     const keys = [...new Set([...x.keys(), ...y.keys()])].filter((key) => x.get(key) !== y.get(key)).sort();
     const others = runs.filter(({ key }) => key !== one && key !== other).map(({ key }) => key);
-    const cells = (key) => [key.slice("config.".length), x.get(key) ?? "not set", y.get(key) ?? "not set"].map((text, i) => make(i ? "td" : "th", i ? {} : { scope: "row" }, shown(text)));
+    const cells = (key) => [key.slice("config.".length), x.get(key) ?? "not set", y.get(key) ?? "not set"];
     return make(
       "section",
       { id: "configs" },
       make("h3", {}, "Config"),
       make("p", {}, make("a", { href: viewer.state.link({ view: "curves", hide: others.join(" ") }) }, "Curves of these two runs over each other")),
-      keys.length ? make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Keys in which the configs differ" }, make("table", {}, make("thead", {}, make("tr", {}, ["key", left.name, right.name].map((text) => make("th", { scope: "col" }, shown(text))))), make("tbody", {}, keys.map((key) => make("tr", {}, cells(key)))))) : make("p", { class: "soft" }, "The two configs are the same."),
+      keys.length ? table("Keys in which the configs differ", ["key", left.name, right.name], keys.map(cells)) : make("p", { class: "soft" }, "The two configs are the same."),
     );
   }
 
-  return { render, name };
+  viewer.pages.add({ name: "compare", title: "Compare", keeps: ["a", "b"], render });
+
+  return { name };
 })();

@@ -1,5 +1,5 @@
 "use strict";
-// The form that says which rollouts are listed. It is made once a run; the state fills it.
+// The form that says which rollouts are listed, folded below the list. It is made once a run; the state fills it.
 
 viewer.filters = (() => {
   const { make, shown, words, count, choice } = viewer.page;
@@ -64,12 +64,22 @@ viewer.filters = (() => {
       chooser("order", "Order", ORDERS),
       make("button", { type: "button", id: "filter-reset", click: () => reset() }, "Reset"),
     );
-    fill(form, state);
-    return form;
+    const folded = make("details", { class: "fold", id: "filters" }, make("summary", {}, "Filters and search"), form);
+    fill(folded, state);
+    return folded;
   }
 
   function reset(changes = {}) {
     viewer.state.go({ ...Object.fromEntries(viewer.state.FILTERS.map((name) => [name, ""])), from: "", at: "", ...changes });
+  }
+
+  // What the list is narrowed by, each to be taken back by a click, since the form is folded.
+  function chips(state) {
+    const named = { split: SPLITS, only: ONLY, order: ORDERS, truncated: { yes: "truncated", no: "not truncated" }, masked: { yes: "masked", no: "not masked" } };
+    const text = (name) => named[name]?.[state[name]] ?? (name === "verdict" ? words(state[name]).replace("!", "not ") : `${name} ${shown(state[name])}`);
+    return viewer.state.FILTERS.filter((name) => state[name] && !["regex", "field"].includes(name)).map((name) =>
+      make("button", { type: "button", class: "chip", "data-filter": name, "aria-label": `Take back: ${text(name)}`, click: () => set(name, "") }, `${text(name)} ×`),
+    );
   }
 
   // A link may name what a run does not have: the choice is then shown as it is.
@@ -86,5 +96,5 @@ viewer.filters = (() => {
     }
   }
 
-  return { build, fill, SPLITS };
+  return { build, fill, chips, set, SPLITS };
 })();

@@ -2,7 +2,8 @@
 // The keyboard: single letters and arrows, never while somebody types or chooses.
 
 viewer.keys = (() => {
-  function listen(actions) {
+  // pages: key -> name of the page that it opens. actions: by name.
+  function listen(pages, actions) {
     document.addEventListener("keydown", (event) => {
       const target = event.target;
       if (event.ctrlKey || event.metaKey || event.altKey || document.querySelector("dialog[open]")) return;
@@ -22,10 +23,8 @@ viewer.keys = (() => {
         "]": "nextPage",
         "[": "previousPage",
         "/": "search",
-        o: "overview",
-        c: "curves",
-        r: "rollouts",
-        p: "problems",
+        ...pages,
+        g: "group",
         x: "compare",
         Escape: "back",
         "?": "help",

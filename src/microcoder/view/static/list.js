@@ -41,11 +41,6 @@ viewer.list = (() => {
     return answer;
   }
 
-  function forget() {
-    asked = { base: "", number: asked.number + 1 };
-    answer = null;
-  }
-
   function render(place, state) {
     const { rows, total, from, verdicts } = answer;
     const all = answer.index.num;
@@ -53,7 +48,8 @@ viewer.list = (() => {
     replace(
       place,
       make("p", { class: "found", id: "found" }, make("strong", {}, count(total)), ` of ${count(all)} rollouts `, total ? make("button", { type: "button", id: "export", class: "quiet", click: () => save(state) }, "Export as CSV") : null),
-      total ? bar(verdicts, total) : null,
+      make("div", { class: "chips" }, viewer.filters.chips(state)),
+      total ? bar(verdicts, total, state) : null,
       rows.length ? make("ol", { class: "rows", start: from + 1, "aria-label": "Rollouts" }, rows.map((row) => item(row, state))) : make("p", { class: "soft" }, "No matching rollouts. Clear a filter."),
       total > ROWS_A_PAGE
         ? make(
@@ -67,15 +63,17 @@ viewer.list = (() => {
     );
   }
 
-  function bar(verdicts, total) {
+  // The shares of verdicts; a word narrows the list to it.
+  function bar(verdicts, total, state) {
     const parts = Object.entries(verdicts).sort(([a], [b]) => (b === "accepted") - (a === "accepted") || verdicts[b] - verdicts[a]);
     const picture = make("div", { class: "shares", "aria-hidden": "true" }, parts.map(([verdict, number]) => {
       const part = make("span", { class: `v-${kind(verdict)}` });
       part.style.flexGrow = number;
       return part;
     }));
-    const text = parts.map(([verdict, number]) => `${words(verdict)} ${share(number, total)}`).join(" · ");
-    return make("div", {}, picture, make("p", { class: "soft small" }, text));
+    const link = (verdict) => viewer.state.link({ ...state, verdict, at: "", from: "" });
+    const text = parts.map(([verdict, number]) => make("li", {}, make("a", { href: link(verdict) }, words(verdict)), ` ${share(number, total)}`));
+    return make("div", {}, picture, make("ul", { class: "soft small shares-of", "aria-label": "Shares of verdicts" }, text));
   }
 
   function share(number, total) {
@@ -98,7 +96,7 @@ viewer.list = (() => {
         "a",
         { href: viewer.state.link({ ...state, at: row.id, from: "" }), "data-id": row.id, "aria-current": row.id === state.at ? "true" : null },
         make("span", { class: "row-head" }, make("span", { class: `verdict v-${kind(row.verdict)}` }, words(row.verdict)), make("span", { class: "problem" }, shown(row.problem_id)), make("span", { class: "soft" }, `#${row.sample_index ?? "?"}`)),
-        make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark))),
+        make("span", { class: "row-foot soft" }, row.split === "train" || row.split === "heldout" ? `step ${row.step}${row.split === "heldout" ? " held out" : ""} · ` : "", numbers.filter(Boolean).join(" · "), marks.map((mark) => make("b", { class: "mark" }, mark)), make("b", { class: "mark noted", hidden: true }, "note")),
       ),
     );
   }
@@ -110,6 +108,7 @@ viewer.list = (() => {
 
   function mark(place, state) {
     for (const link of place.querySelectorAll("a[data-id]")) {
+      link.querySelector(".noted").hidden = !viewer.notes.of(state.run, link.dataset.id);
       const isCurrent = link.dataset.id === state.at;
       if (!isCurrent) link.removeAttribute("aria-current");
       else {
@@ -156,5 +155,5 @@ viewer.list = (() => {
     return here < 0 ? "" : `${count(here + 1)} of ${count(answer.total)}`;
   }
 
-  return { load, forget, render, mark, turn, neighbour, standing, kind, signed };
+  return { load, render, mark, turn, neighbour, standing, kind, signed };
 })();

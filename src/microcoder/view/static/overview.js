@@ -4,24 +4,24 @@
 viewer.overview = (() => {
   const { make, replace, shown, table, choice } = viewer.page;
 
-  async function render(main, source, runs, state, isWanted) {
+  async function render(main, { source, runs, state, isWanted }) {
     const trained = runs.filter(({ kind }) => kind === "training");
-    if (!trained.length) return replace(main, make("p", { class: "soft hint" }, "No training run is open; only these have an overview."));
     const run = trained.find(({ key }) => key === state.run) ?? trained[0];
     const told = await source.overview(run.key);
     if (!isWanted()) return;
     const choose = (key) => viewer.state.go({ run: key }, { replace: true });
-    const chart = viewer.curves.draw(runs, new Set(), { width: Math.min(640, main.clientWidth - 32), smoothing: 1, only: "accuracy" });
+    const charts = viewer.curves.draw(runs, new Set(), { width: Math.min(640, main.clientWidth - 32), smoothing: 1, only: "accuracy" });
     replace(
       main,
       trained.length > 1 ? choice("overview-run", "Run ", trained.map(({ key, name }) => [key, shown(name)]), run.key, choose) : null,
       make("h2", {}, shown(told.title), make("b", { class: "badge" }, told.state)),
       make("p", { class: "soft" }, shown(told.about)),
       headline(told, run.key),
+      viewer.notes.list(run.key),
       ...[...told.notices, ...run.notices].map((text) => make("p", { class: "notice" }, shown(text))),
       ...told.tables.map(section),
       make("h3", {}, "Curves"),
-      make("div", {}, chart),
+      make("div", {}, charts.map(({ element }) => element)),
       make("p", {}, make("a", { href: viewer.state.link({ view: "curves" }) }, "All curves")),
       make("h3", {}, "Reproduce"),
       told.reproduce ? make("pre", { tabindex: 0 }, shown(told.reproduce)) : make("p", { class: "soft" }, "The manifest names neither a command nor a commit."),
@@ -45,5 +45,5 @@ viewer.overview = (() => {
     return make("section", { id, class: "report" }, make("h3", {}, title), table(title, columns, rows), note ? make("p", { class: "soft small" }, shown(note)) : null);
   }
 
-  return { render };
+  viewer.pages.add({ name: "overview", title: "Overview", key: "o", isThere: (runs) => runs.some(({ kind }) => kind === "training"), render });
 })();

@@ -4,17 +4,12 @@
 const viewer = {};
 
 viewer.page = (() => {
-  const SVG = "http://www.w3.org/2000/svg";
   const CONTROLS = /[\u0000-\u0008\u000b-\u001f\u007f]/g;
   const INVISIBLE = /[\u0080-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
 
   // An element with attributes (a function is a listener) and children (texts, elements, null).
   function make(tag, attributes = {}, ...children) {
     return fill(document.createElement(tag), attributes, children);
-  }
-
-  function draw(tag, attributes = {}, ...children) {
-    return fill(document.createElementNS(SVG, tag), attributes, children);
   }
 
   function fill(element, attributes, children) {
@@ -62,18 +57,39 @@ viewer.page = (() => {
     return unit === "seconds" ? `${text} s` : text;
   }
 
-  // A table that scrolls by itself; a cell is a text, or a text and its class.
+  // A table that scrolls by itself, and in a narrow window has a card a row. A cell is a text, a text and its class, or
+  // an element; the first of a row names it. A column is a text, or a text and what its heading holds.
   function table(label, columns, rows) {
-    const cell = (value) => make("td", { class: Array.isArray(value) ? value[1] : null }, shown([value].flat()[0]));
-    const head = make("tr", {}, columns.map((name) => make("th", { scope: "col" }, shown(name))));
-    const body = rows.map((row) => make("tr", {}, row.map(cell)));
-    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": shown(label) }, make("table", {}, make("thead", {}, head), make("tbody", {}, body)));
+    const titles = columns.map((column) => shown([column].flat()[0]));
+    const heading = (column, i) => (Array.isArray(column) ? column[1] : make("th", { scope: "col", role: "columnheader" }, titles[i]));
+    const body = (value) => (value instanceof Node ? value : shown([value].flat()[0]));
+    const cell = (value, i) => make("td", { role: "cell", class: Array.isArray(value) ? value[1] : null, "data-label": titles[i] }, body(value));
+    const head = make("tr", { role: "row" }, columns.map(heading));
+    const lines = rows.map((row) => make("tr", { role: "row" }, row.map(cell)));
+    // Roles said aloud: as cards the rows are no table to a browser.
+    const grid = make("table", { role: "table", class: "cards" }, make("thead", { role: "rowgroup" }, head), make("tbody", { role: "rowgroup" }, lines));
+    return make("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": shown(label) }, grid);
   }
 
   // A choice of one of several pairs of value and text; `change` is called with the value.
   function choice(id, label, options, value, change, kind = "choice") {
     const entries = options.map(([one, text]) => make("option", { value: one, selected: one === value }, text));
     return make("label", { class: kind }, label, make("select", { id, change: (event) => change(event.target.value) }, entries));
+  }
+
+  // A button that copies what `read` gives. Where a browser does not let it, the text is shown to be copied by hand.
+  function copier(id, label, read) {
+    const copy = async (event) => {
+      const button = event.currentTarget;
+      try {
+        await navigator.clipboard.writeText(read());
+        button.textContent = "Copied";
+      } catch {
+        button.textContent = "This browser lets no page copy; select the text";
+      }
+      setTimeout(() => (button.textContent = label), 1500);
+    };
+    return make("button", { type: "button", id, class: "copier", click: copy }, label);
   }
 
   const words = (verdict) => shown(verdict).replaceAll("_", " ");
@@ -92,7 +108,7 @@ viewer.page = (() => {
     if (theme === "auto") delete document.documentElement.dataset.theme;
     else document.documentElement.dataset.theme = theme;
     const button = document.getElementById("theme");
-    button.textContent = `Theme: ${theme}`;
+    button.replaceChildren(make("span", { class: "long" }, "Theme: "), theme);
     button.onclick = () => {
       const next = THEMES[(THEMES.indexOf(theme) + 1) % THEMES.length];
       try {
@@ -101,9 +117,10 @@ viewer.page = (() => {
         // It holds until the page is closed.
       }
       wear(next);
+      document.dispatchEvent(new Event("themed"));
     };
   }
 
   wear(THEMES.includes(remembered()) ? remembered() : "auto");
-  return { make, draw, replace, shown, say, alarm, count, figure, table, choice, words };
+  return { make, replace, shown, say, alarm, count, figure, table, choice, copier, words };
 })();

@@ -7,7 +7,7 @@ viewer.problems = (() => {
   const ROWS_AT_FIRST = 60;
   const MOST_TIMES = 40;
 
-  async function render(main, source, runs, state, isWanted) {
+  async function render(main, { source, runs, state, isWanted }) {
     const index = await source.index(state.run);
     if (!isWanted()) return;
     const splits = index.words.split.filter((name) => viewer.columns.problems(index, name).length);
@@ -44,13 +44,13 @@ viewer.problems = (() => {
     const row = ({ id, tier, history }) => {
       const entries = isTogether ? times.map((step) => history.find((entry) => entry.step === step)) : times.map((i) => history[i]);
       const open = viewer.state.link({ view: "rollouts", run: state.run, problem: id, split, order: "first" });
-      return make("tr", {}, make("th", { scope: "row" }, make("a", { href: open }, shown(id)), tier ? make("span", { class: "soft small" }, ` ${shown(tier)}`) : null), entries.map((entry) => cell(id, entry)));
+      return make("tr", {}, make("th", { scope: "row" }, make("a", { href: open }, shown(id)), tier ? make("span", { class: "soft small" }, ` ${shown(tier)}`) : null), entries.map((entry, i) => cell(id, entry, `${isTogether ? "step" : "time"} ${isTogether ? times[i] : i + 1}`)));
     };
-    const cell = (id, entry) => {
+    const cell = (id, entry, label) => {
       if (!entry) return make("td", {});
       const rate = entry.scored ? Math.round((10 * entry.solved) / entry.scored) : "none";
       const open = viewer.state.link({ view: "rollouts", run: state.run, problem: id, split, step: entry.step, order: "first" });
-      return make("td", { class: `rate rate-${rate}${entry.isFlipped ? " flipped" : ""}` }, make("a", { href: open, title: `step ${entry.step}${entry.isFlipped ? ", flipped" : ""}` }, `${entry.solved}/${entry.scored}`));
+      return make("td", { class: `rate rate-${rate}${entry.isFlipped ? " flipped" : ""}`, "data-label": label }, make("a", { href: open, title: `step ${entry.step}${entry.isFlipped ? ", flipped" : ""}` }, `${entry.solved}/${entry.scored}`));
     };
     add(0, ROWS_AT_FIRST);
     const rest = listed.length - ROWS_AT_FIRST;
@@ -64,5 +64,5 @@ viewer.problems = (() => {
     );
   }
 
-  return { render };
+  viewer.pages.add({ name: "problems", title: "Problems", key: "p", keeps: ["split", "list"], render });
 })();

@@ -25,17 +25,19 @@ viewer.sample = (() => {
   }
 
   // What a reader may begin with, before a rollout is chosen.
-  function invite(place, state, facets) {
+  function invite(place, state, index) {
     const link = (text, changes) => make("li", {}, make("a", { href: viewer.state.link({ ...state, from: "", at: "", ...changes }) }, text));
-    const { marked } = facets;
+    const { marked } = viewer.columns.facets(index);
+    const mixed = viewer.columns.mixed(index, index.words.split.includes("train") ? "train" : null);
     const offers = [
+      mixed.length ? link(`a group whose answers differ, of ${count(mixed.length)}`, { view: "group", at: viewer.columns.record(index, mixed.at(-1).places[0]).id }) : null,
       marked.flipped ? link(`${count(marked.flipped)} of problems that flipped`, { only: "flipped" }) : null,
       marked.masked ? link(`${count(marked.masked)} masked`, { masked: "yes" }) : null,
       marked.disagree ? link(`${count(marked.disagree)} on which reward and judge disagree`, { only: "disagree" }) : null,
       link("the longest", { order: "longest" }),
       marked.slowest ? link("the slowest to judge", { order: "slowest" }) : null,
     ];
-    replace(place, make("section", { class: "hint" }, make("p", { class: "soft" }, "Choose a rollout, or press j. Worth a look:"), make("ul", { class: "offers" }, offers)));
+    replace(place, make("section", { class: "hint" }, make("p", { class: "soft" }, "Choose a rollout, or press j. Worth a look:"), make("ul", { class: "offers" }, offers)), viewer.notes.list(state.run));
   }
 
   function render(place, source, state, index, rollout) {
@@ -47,6 +49,7 @@ viewer.sample = (() => {
       head(state, rollout),
       rollout.masked_why ? make("p", { class: "notice", id: "masked" }, make("strong", {}, "Masked: "), `${MASKED[rollout.masked_why] ?? words(rollout.masked_why)}. ${loss(rollout)}`) : null,
       rollout.reward === null && rollout.verdict === "sandbox_fault" ? make("p", { class: "notice" }, "Unscored: the sandbox failed, not the program. It is in no mean and has no advantage.") : null,
+      viewer.notes.render(run, rollout.id),
       members.length > 1 ? group(state, rollout, members) : null,
       steps(state, index, at),
       prompt(source, run, rollout),
@@ -80,7 +83,7 @@ viewer.sample = (() => {
         { class: "bar-of-tools" },
         make("a", { class: "back", href: viewer.state.link({ ...state, at: "", from: "" }), id: "back" }, "‹ List"),
         make("span", { class: "soft", id: "standing" }, viewer.list.standing(state)),
-        make("button", { type: "button", id: "copy", click: copy }, "Copy link"),
+        viewer.page.copier("copy", "Copy link", () => location.href),
         make("button", { type: "button", id: "pin", click: () => pin(state) }, state.pin ? "Compare with the pinned" : "Pin to compare"),
       ),
       make("h2", { tabindex: -1, id: "sample-title" }, shown(rollout.problem_id)),
@@ -110,17 +113,6 @@ viewer.sample = (() => {
     if (button) button.textContent = "Pinned; open another rollout";
   }
 
-  async function copy(event) {
-    const button = event.target;
-    try {
-      await navigator.clipboard.writeText(location.href);
-      button.textContent = "Copied";
-    } catch {
-      button.textContent = "The address bar has it";
-    }
-    setTimeout(() => (button.textContent = "Copy link"), 1500);
-  }
-
   // The same problem at other steps, with its pass rates.
   function steps(state, index, at) {
     const history = viewer.columns.historyOf(index, at);
@@ -146,7 +138,8 @@ viewer.sample = (() => {
       ),
     );
     const summary = `Group of ${members.length}: mean reward ${+mean.toFixed(3)}`;
-    return make("section", {}, make("h3", {}, summary), make("ol", { class: "group", "aria-label": "Samples of the same problem in this step" }, chips));
+    const apart = make("a", { href: viewer.state.link({ ...state, view: "group" }), id: "side-by-side" }, "Side by side");
+    return make("section", {}, make("div", { class: "bar-of-tools" }, make("h3", {}, summary), apart), make("ol", { class: "group", "aria-label": "Samples of the same problem in this step" }, chips));
   }
 
   function block(source, run, rollout, title, field, text, { open = true, note = "" } = {}) {
@@ -156,6 +149,7 @@ viewer.sample = (() => {
       "details",
       { class: "text", open },
       make("summary", {}, title, make("span", { class: "soft" }, ` ${note || `${count(text.length)} characters`}`)),
+      make("div", { class: "bar-of-tools" }, viewer.page.copier(`copy-${title.toLowerCase()}`, `Copy ${title.toLowerCase()}`, () => text)),
       length ? viewer.tests.cutNote(length) : null,
       body,
     );
@@ -171,7 +165,8 @@ viewer.sample = (() => {
       [plain.hidden, prose.hidden] = [prose.hidden, plain.hidden];
       event.target.textContent = plain.hidden ? "Show as it was sent" : "Show as it reads";
     };
-    plain.before(make("button", { type: "button", class: "quiet", click: swap }, "Show as it was sent"), prose);
+    part.querySelector(".bar-of-tools").append(make("button", { type: "button", class: "quiet", click: swap }, "Show as it was sent"));
+    plain.before(prose);
     return part;
   }
 

@@ -4,8 +4,8 @@
 viewer.serverSource = (() => {
   const indexes = new Map();
 
-  async function get(path, words = {}) {
-    const response = await fetch(`api/${path}?${new URLSearchParams(words)}`).catch(() => null);
+  async function get(path, words = {}, options = {}) {
+    const response = await fetch(`api/${path}?${new URLSearchParams(words)}`, options).catch(() => null);
     if (!response) throw new Error("The viewer's server does not answer; is `microcoder view` still running?");
     if (!response.ok) throw new Error((await response.json()).error);
     return response;
@@ -31,7 +31,14 @@ viewer.serverSource = (() => {
     throw new Error("The run grows faster than it is searched; try again.");
   }
 
+  // Kept in the run's folder; gives the notes of the run.
+  async function note(run, id, text) {
+    const body = JSON.stringify({ run, id, text });
+    return (await get("note", {}, { method: "POST", headers: { "Content-Type": "application/json" }, body })).json();
+  }
+
   return {
+    note,
     runs: () => ask("runs"),
     overview: (run) => ask("overview", { run }),
     pulse: () => ask("pulse"),

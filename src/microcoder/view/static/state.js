@@ -2,14 +2,11 @@
 // The whole state is the part of the address after #, so that every link can be shared and "back" works.
 
 viewer.state = (() => {
-  const VIEWS = ["overview", "curves", "rollouts", "problems", "compare"];
   const SEARCH = ["text", "regex", "field"];
   const FILTERS = [...SEARCH, "split", "step", "problem", "tier", "verdict", "truncated", "masked", "only", "order"];
 
   function read() {
-    const state = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-    state.view = VIEWS.includes(state.view) ? state.view : "overview";
-    return state;
+    return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
   }
 
   function link(state) {
@@ -25,11 +22,16 @@ viewer.state = (() => {
     else location.hash = target;
   }
 
+  // For what the page shows already: nothing is drawn anew.
+  function note(changes) {
+    history.replaceState(null, "", link({ ...read(), ...changes }));
+  }
+
   const pick = (state, names) => Object.fromEntries(names.filter((name) => state[name]).map((name) => [name, state[name]]));
 
   // What a list of rollouts is asked for, and what of it is searched in texts (null: nothing is).
   const query = (state) => pick(state, FILTERS);
   const search = (state) => (state.text ? pick(state, SEARCH) : null);
 
-  return { VIEWS, FILTERS, read, link, go, query, search };
+  return { FILTERS, read, link, go, note, query, search };
 })();
