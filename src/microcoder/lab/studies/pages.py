@@ -381,9 +381,9 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
     for control in result.controls:
         effect = format_effect(ContrastResult(control.control, control.effect), study)
         counts = _counts(control.control, control.effect, study)
-        contrast = f"{study.describe(control.control)} ({control.control.says})"
         cells = (effect, "-", "-", *counts, "-", "-", "-")
-        rows.append(_row(f"{claim.id}, control", contrast, *cells))
+        # The claim's line above says in words what is held equal.
+        rows.append(_row(f"{claim.id}, control", study.describe(control.control), *cells))
     return rows
 
 
