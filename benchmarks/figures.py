@@ -114,16 +114,25 @@ def count_verdicts(path: Path) -> dict[str, Any]:
         for effect in study["effects"].values():
             if effect["drawn"] == "starts":
                 starts.append(effect["num_draws"])
-    said = ", ".join(f"{num} {verdict}" for verdict, num in sorted(counts.items()))
+    said = "; ".join(f"{num} {verdict}" for verdict, num in sorted(counts.items()))
     return {"claims": len(claims), "starts": max(starts), "verdicts": said}
 
 
-def render_row(row: Figure, store: Store) -> str:
-    """Return a row of a page: the newest figure,
-    and what the other kind of processor gave where that is told.
-    """
-    figure = ""
-    measured = ""
+@dataclass
+class Told:
+    """A figure as pages tell it."""
+
+    figure: str
+    """The newest one."""
+    measured: str
+    """The day, and whether its numbers were entered by hand."""
+    elsewhere: list[str] = field(default_factory=list)
+    """What the other kind of processor gave, where that is told."""
+
+
+def tell(row: Figure, store: Store) -> Told:
+    """Return what pages say of a figure."""
+    told = Told(figure="", measured="")
     first, *others = row.of or [row.name]
     for one in store[first]:
         alike = []
@@ -139,16 +148,33 @@ def render_row(row: Figure, store: Store) -> str:
             numbers |= count_verdicts(ROOT / row.verdicts)
         dates = ", ".join(sorted({each["date"] for each in (one, *alike)}))
         kind = "with AVX-512" if one.get("avx512") else "without AVX-512"
-        if not figure:
-            figure = fill(row.figure, numbers)
-            measured = f"{dates}, {kind}" if row.beside else dates
+        if not told.figure:
+            told.figure = fill(row.figure, numbers)
+            told.measured = f"{dates}, {kind}" if row.beside else dates
         elif row.beside:
-            figure += f"; on a processor {kind} ({dates}) {fill(row.beside, numbers)}"
-    if row.run or row.of:
-        by_hand = ""
-    else:
-        by_hand = ", by hand"
-    return f"| {row.what} | {row.command} | {figure} | {measured}{by_hand} |"
+            told.elsewhere.append(f"on a processor {kind} ({dates}) {fill(row.beside, numbers)}")
+    if not row.run and not row.of:
+        told.measured += ", by hand"
+    return told
+
+
+def render_row(row: Figure, store: Store) -> str:
+    """Return a row of the first page's table."""
+    told = tell(row, store)
+    figure = "; ".join([told.figure, *told.elsewhere])
+    return f"| {row.what} | {row.command} | {figure} | {told.measured} |"
+
+
+def render_entry(row: Figure, store: Store) -> list[str]:
+    """Return a figure's lines of docs/results.md: what, each number on its line, the command.
+
+    Numbers stand in the order of what was measured.
+    """
+    told = tell(row, store)
+    lines = [f"**{row.what[:1].upper()}{row.what[1:]}**", ""]
+    for number in [*told.figure.split("; "), *told.elsewhere]:
+        lines.append(f"- {number}")
+    return [*lines, f"- *{told.measured}*, {row.command}", ""]
 
 
 def render_results() -> str:
@@ -156,10 +182,10 @@ def render_results() -> str:
     store = json.loads(STORE.read_text(encoding="utf-8"))
     lines = [TABLE["head"]]
     for section in TABLE["sections"]:
-        rows = (
-            render_row(row, store) for row in FIGURES.values() if row.section == section["title"]
-        )
-        lines += [section["head"], *HEADING, *rows, ""]
+        lines.append(section["head"])
+        for row in FIGURES.values():
+            if row.section == section["title"]:
+                lines += render_entry(row, store)
     return "\n".join(lines)
 
 

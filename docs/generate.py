@@ -1,4 +1,4 @@
-"""Write reference.md (keys, metrics, folders) and commands.md from the code,
+"""Write reference.md (keys, metrics, folders), commands.md and costs.md from the code,
 and the pages of benchmarks/figures.json.
 
 A number in any other page that counts what the code or a file of data holds has a mark behind it,
@@ -36,7 +36,8 @@ from microcoder.train import metrics, runs
 from microcoder.train.recipe.recipe import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "benchmarks"))
+sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
+import costs  # noqa: E402
 import figures  # noqa: E402
 
 
@@ -173,6 +174,7 @@ def fill_counts(text: str) -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/reference.md": render_reference,
     "docs/commands.md": render_commands,
+    "docs/costs.md": costs.render_costs,
     **figures.PAGES,
 }
 

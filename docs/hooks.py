@@ -9,6 +9,7 @@ from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.nav import Navigation
 from mkdocs.structure.pages import Page
@@ -24,6 +25,8 @@ _NAMED_SEARCH = (
 )
 _PACKED = ".tar.xz"
 _SHIM = "https://unpkg.com/iframe-worker/shim"
+MOST_PAGE_BYTES = 400_000
+"""Size of the largest page: beyond it a browser takes seconds to lay it out."""
 _PAGES: list[Page] = []
 
 
@@ -75,7 +78,15 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
 def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
     """Load from the site itself what the offline plugin loads from a server;
     name the search for readers of screens.
+
+    A page that a browser is slow to open ends the build.
     """
+    size = len(output.encode("utf-8"))
+    if size > MOST_PAGE_BYTES:
+        raise PluginError(
+            f"{page.file.src_uri} makes a page of {size:,} bytes, and at most "
+            f"{MOST_PAGE_BYTES:,} are allowed; split it"
+        )
     return output.replace(_SHIM, get_relative_url("assets/iframe-worker.js", page.url)).replace(
         *_NAMED_SEARCH
     )

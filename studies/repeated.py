@@ -15,7 +15,7 @@ from microcoder.judge.core.files import write_text
 from microcoder.lab.studies.claims import ClaimFinding, ClaimResult, JudgedStudy, judge_studies
 from microcoder.lab.studies.design import INSIGHTS, QUICK, Study, find_studies
 from microcoder.lab.studies.sentences import format_check, format_effect
-from microcoder.lab.studies.work import pack_records, plan_work, unpacked
+from microcoder.lab.studies.work import name_seeds, pack_records, plan_work, unpacked
 
 HERE = Path(__file__).resolve().parent
 PUBLISHED = HERE.parent / "records" / "all-records.tar.xz"
@@ -82,17 +82,17 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
         if not check.is_reached
     ]
     made = next(study.made for study in repeated)
-    seeds = [", ".join(map(str, studies[0].seeds)) for studies in (published, repeated)]
+    seeds = [name_seeds(studies[0].seeds) for studies in (published, repeated)]
     return "\n".join(
         [
             "# The claims repeated",
             "",
             (
                 f"All studies were run again with other seeds ({seeds[1]} in place of "
-                f"{seeds[0]}), all from one other"
+                f"{seeds[0]}), by earlier code."
             ),
             (
-                "warm-started model, by earlier code. One start concludes nothing by itself; "
+                "They had one other warm-started model. One start concludes nothing by itself; "
                 "it can show that an effect"
             ),
             (
@@ -118,7 +118,7 @@ def describe(published: Sequence[JudgedStudy], repeated: Sequence[JudgedStudy]) 
             "python studies/repeated.py  # this page, from these records",
             "```",
             "",
-            f"The first study's work: {made}",
+            f"The first study's work. {made}",
             "",
         ]
     )

@@ -49,6 +49,11 @@ def blocks_of(text: str) -> list[Block]:
     return [Block(*found.groups()) for found in _FENCE.finditer(text)]
 
 
+def without_code(text: str) -> str:
+    """Return a page without its fenced blocks."""
+    return _FENCE.sub("\n\n", text)
+
+
 def links_of(text: str) -> Iterator[str]:
     """Yield what the page links to and shows, code left out."""
     plain = re.sub(r"`[^`\n]*`", "", _FENCE.sub("", text))
@@ -131,6 +136,7 @@ def do_tutorial(
     *,
     environment: Variables | None = None,
     more: Variables | None = None,
+    filled: Variables | None = None,
     is_here: bool = False,
 ) -> str:
     """Write a tutorial's files and type its commands in a folder;
@@ -138,11 +144,14 @@ def do_tutorial(
 
     A block with a title is a file, a block `console` is typed, a block `text` after it is what
     comes: a line of it is found in the output in order, with … for anything. `more` adds options to
-    a command that names a word; `is_here` runs them in this process, which has imported what is
-    large.
+    a command that names a word; `filled` puts something of the test into files and commands, in
+    place of what is written; `is_here` runs them in this process, which has imported what is large.
     """
     output = everything = ""
-    for block in blocks_of(page.read_text(encoding="utf-8")):
+    written = page.read_text(encoding="utf-8")
+    for word, value in (filled or {}).items():
+        written = written.replace(word, value)
+    for block in blocks_of(written):
         if block.title:
             (folder / block.title).write_text(block.text, encoding="utf-8")
         elif block.language == "console":

@@ -20,6 +20,7 @@ from microcoder import Problem
 from microcoder.cli import build_app
 from microcoder.data.corpus.settings import BuildConfig
 from microcoder.eval import EvalConfig
+from microcoder.eval.config import DistillConfig
 from microcoder.judge.core.config import dotted_keys
 from microcoder.judge.languages.definition import Language
 from microcoder.lab.studies.design import Study
@@ -39,6 +40,7 @@ from tests.doc_pages import (
 SCHEMAS: dict[str, type[BaseModel]] = {
     "train": TrainConfig,
     "eval": EvalConfig,
+    "distill": DistillConfig,
     "data": BuildConfig,
     "replay": ReplayConfig,
     "study": Study,
@@ -59,7 +61,8 @@ def text_of(page: Path) -> str:
 
 
 @pytest.mark.parametrize(
-    "name", ["docs/reference.md", "docs/commands.md", "docs/results.md", "README.md"]
+    "name",
+    ["docs/reference.md", "docs/commands.md", "docs/costs.md", "docs/results.md", "README.md"],
 )
 def test_generated_pages_are_up_to_date(name: str) -> None:
     generated = runpy.run_path(str(DOCS / "generate.py"))["PAGES"][name]()

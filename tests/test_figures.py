@@ -75,7 +75,7 @@ def test_a_command_moves_its_figure_or_leaves_it_as_it_was(tmp_path: Path) -> No
     assert kept["quick"][1:] == [old]
     assert kept["quick"][0]["numbers"] == {"x": 8, "lines.-1.tiny.microcoder.as_known": 8}
     page = (tmp_path / "docs" / "results.md").read_text()
-    assert "| 8 right, 8; on a processor with" in page
-    assert "(2026-11-01) 7 | 2" in page
+    assert "- 8 right, 8\n- on a processor with" in page
+    assert "(2026-11-01) 7\n- *2" in page
     assert "| 8 right | 2" in readme.read_text()
     assert subprocess.run([sys.executable, script, "absent"], capture_output=True).returncode == 1

@@ -100,6 +100,7 @@ PAGES = (
         "install",
         "training",
         "resources",
+        "costs",
         "algorithms",
         "cluster",
         "dataset",

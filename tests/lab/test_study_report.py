@@ -137,7 +137,7 @@ def test_the_index_is_a_row_a_claim_with_the_same_bytes_again(folder: Path) -> N
         report(folder, name, "--all")
     index = (folder / "a" / "README.md").read_text()
     assert "| B1 | " in index
-    assert index.startswith("# The 34 insights on the micro lab\n\n34 claims: ")
+    assert index.startswith("# The 34 insights on the micro lab\n\n34 claims:\n\n- ")
     missing = []
     for name in INSIGHTS:
         if f"\n| {name} | " not in index:

@@ -376,9 +376,7 @@ REASONS: dict[str, str] = {
     "not_english": "the statement is in another language",
     "translation_failed": "its translation lost or added something",
     "broken_tests": "no test could be read",
-    "conflicting_tests": (
-        "more tests than allowed give one input two outputs, and nothing but a comparison decides"
-    ),
+    "conflicting_tests": "too many tests give one input two outputs",
     "no_signature": "a function is asked for whose parameters are nowhere said",
     "other_function": "its starter code names another function than its tests call",
     "too_short": "too few words to say a problem",
@@ -388,16 +386,10 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
-    "gives_points": (
-        "its output validator gives points, and nothing says from how many on an answer is right"
-    ),
-    "needs_files": (
-        "a program is built together with files of its package, such as a grader that calls it"
-    ),
+    "gives_points": "its output validator gives points, without a pass mark",
+    "needs_files": "a program is built together with files of its package",
     "no_tests": "nothing to judge an answer by, and nothing could be made",
-    "all_tests_shown": (
-        "its statement shows every test that is left, so that writing them down passes"
-    ),
+    "all_tests_shown": "its statement shows every test that is left",
     "few_hidden_tests": "its statement shows all but a few of its tests (verify.min_hidden_tests)",
     "licence_refused": "its licence is not on the list",
     "licence_unknown": "the source names no licence",

@@ -27,21 +27,19 @@ _PART_OF_DATE = re.compile(r"\d{4}(?:-\d+)?")
 """A date of which only the year, or year and month, is known."""
 
 REASONS: Mapping[str, str] = {
-    "unreadable_file": "the file ends early, is damaged, or is not what its name says",
+    "unreadable_file": "the file ends early, is damaged or misnamed",
     "not_utf8": "bytes that are no UTF-8",
-    "not_json": "a line or item that is not JSON, or is nested too deeply",
+    "not_json": "a line or item that is not JSON",
     "not_an_object": "JSON, but no object",
     "missing_field": "a field that every row of the format has",
     "wrong_type": "a field of another type than the format's",
     "wrong_value": "a value that no candidate can have",
-    "bad_encoding": "a text that should hold JSON, base64, a pickle or YAML, and does not",
+    "bad_encoding": "a text that should hold JSON, base64 or YAML, and does not",
     "bad_unicode": "half of a surrogate pair",
     "too_deep": "nested too deeply",
     "bad_tests": "tests in none of the format's encodings, or that contradict themselves",
     "bad_checker": "a checker that cannot be one",
-    "tests_not_convertible": (
-        "tests, but none that is a call with literal arguments and a literal value"
-    ),
+    "tests_not_convertible": "no test is a call with literal arguments and value",
     "no_statement": "nothing is asked",
     "other_task": "no programming task",
     "reader_fault": "a reader of your own failed on it, or returned no candidate",

@@ -53,7 +53,7 @@ from microcoder.lab.studies.contrasts import (
 )
 from microcoder.lab.studies.design import INSIGHTS, LEAST_GAIN, Claim, Contrast, Control, Study
 from microcoder.lab.studies.effects import ALPHA, Effect
-from microcoder.lab.studies.work import Work, plan_work, read_measured
+from microcoder.lab.studies.work import Work, name_seeds, plan_work, read_measured
 from microcoder.train.runs import History, read_history
 
 
@@ -286,7 +286,7 @@ class ClaimResult:
         if decided.verdict.is_conclusive:
             for result in self.controls:
                 if result.settle(decided.verdict, decided) is ClaimFinding.INCONCLUSIVE:
-                    return f"left open by its control, {result.control.says}"
+                    return "left open by its control"
         return ""
 
 
@@ -422,7 +422,7 @@ def _describe_origin(
     summaries: Sequence[Mapping[str, Any]],
     works: Sequence[Work],
 ) -> str:
-    """Return seeds, starts, CPU-hours, code, commits and machines of finished work in words."""
+    """Return seeds, starts, CPU-hours, code, commits and machines of finished work in sentences."""
     records = [history.manifest for history in runs]
     records += summaries
     commits = sorted({_name_commit(record.get("git") or {}) for record in records})
@@ -443,14 +443,12 @@ def _describe_origin(
     seconds = sum((history.summary or {}).get("cpu_seconds", 0.0) for history in runs)
     seconds += sum(summary.get("cpu_seconds", 0.0) for summary in summaries)
     parts = [
-        f"Seeds {', '.join(map(str, seeds))}{begun}",
-        f"{len(runs)} runs and {len(summaries)} measurements",
-        f"{seconds / 3600:.1f} CPU-hours",
-        f"code digest {', '.join(codes)}",
-        f"commit {', '.join(commits) or '-'}",
-        "; ".join(sorted(machines)) or "-",
+        f"Seeds {name_seeds(seeds)}{begun}",
+        f"{len(runs)} runs and {len(summaries)} measurements, {seconds / 3600:.1f} CPU-hours",
+        f"Code digest {', '.join(codes)}, commit {', '.join(commits) or '-'}",
+        f"Machines: {'; '.join(sorted(machines)) or '-'}",
     ]
-    return "; ".join(parts) + "."
+    return ". ".join(parts) + "."
 
 
 def _name_commit(git: Mapping[str, Any]) -> str:

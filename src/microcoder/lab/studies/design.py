@@ -430,9 +430,13 @@ class Study(Config):
             metric += f", as a share of {_spaced(contrast.per)}"
         if contrast.at_equal:
             metric += f", at equal {_spaced(contrast.at_equal)}"
+        if contrast.dose and len(contrast.of) > 2:
+            # The page's table of runs lists the doses between.
+            ends = f"{contrast.of[0]} to {contrast.of[-1]}"
+            return f"{metric}: {ends}, slope over {_spaced(contrast.dose)}"
         text = f"{metric}: {' and '.join(contrast.of)}"
         if contrast.dose:
-            return f"{text}, slope over the dose: {_spaced(contrast.dose)}"
+            return f"{text}, slope over {_spaced(contrast.dose)}"
         if contrast.against:
             text += f" against {' and '.join(contrast.against)}"
             if contrast.against_feature:

@@ -266,22 +266,22 @@ def _rank(result: ClaimResult) -> int:
 
 
 def _count_verdicts(results: Sequence[ClaimResult]) -> str:
-    """Return sentences: how many claims of the catalogue got each verdict, and how precisely."""
+    """Return how many claims of the catalogue got each verdict, as a list, and how precisely."""
     verdicts = Counter(result.verdict for result in results)
     counts = [f"{verdicts[finding]} {finding}" for finding in ClaimFinding if verdicts[finding]]
-    text = ", ".join(counts)
     # Counted over the catalogue: a claim that no study has must not go unseen.
     num_missing = len(INSIGHTS) - len(results)
     if num_missing:
-        text += f", {num_missing} in no study here"
+        counts.append(f"{num_missing} in no study here")
     num_precise = 0
     for result in results:
         if result.primary and result.primary.is_precise:
             num_precise += 1
     return (
-        f"{len(INSIGHTS)} claims: {text}. {num_precise} intervals are as narrow as the smallest "
-        f"effect of interest. Verdicts hold over starts, {MIN_DRAWS} at least, and among all "
-        "claims (Holm, 5 %)."
+        f"{len(INSIGHTS)} claims:\n\n- "
+        + "\n- ".join(counts)
+        + f"\n\n{num_precise} intervals are as narrow as the smallest effect of interest. "
+        f"Verdicts hold over starts, {MIN_DRAWS} at least, and among all claims (Holm, 5 %)."
     )
 
 
@@ -381,9 +381,9 @@ def _contrast_rows(result: ClaimResult, study: Study) -> list[str]:
     for control in result.controls:
         effect = format_effect(ContrastResult(control.control, control.effect), study)
         counts = _counts(control.control, control.effect, study)
-        contrast = f"{study.describe(control.control)} ({control.control.says})"
         cells = (effect, "-", "-", *counts, "-", "-", "-")
-        rows.append(_row(f"{claim.id}, control", contrast, *cells))
+        # The claim's line above says in words what is held equal.
+        rows.append(_row(f"{claim.id}, control", study.describe(control.control), *cells))
     return rows
 
 
@@ -481,11 +481,11 @@ def _row(*cells: object) -> str:
 
 
 def _seen(results: Sequence[ClaimResult]) -> str:
-    """Return a sentence that lists, for each verdict, the claims that got it."""
-    clauses = []
+    """Return a sentence for each claim with its verdict, those of one verdict together."""
+    sentences = []
     for verdict in ClaimFinding:
-        claims = [result.claim for result in results if result.verdict is verdict]
-        if claims:
-            names = ", ".join(f"{claim.short} ({claim.id})" for claim in claims)
-            clauses.append(f"{verdict}: {names}")
-    return f"{capital('; '.join(clauses) or 'no claim is judged here')}."
+        for result in results:
+            if result.verdict is verdict:
+                claim = result.claim
+                sentences.append(f"{capital(str(verdict))}: {claim.short} ({claim.id}).")
+    return " ".join(sentences) or "No claim is judged here."

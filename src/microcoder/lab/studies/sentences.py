@@ -82,7 +82,7 @@ def describe_claim(result: ClaimResult, study: Study) -> str:
     if result.verdict is ClaimFinding.CANNOT_APPEAR:
         missed = [format_check(check, study) for check in result.checks if not check.is_reached]
         if missed:
-            text += f" ({'; '.join(missed)})"
+            text += f". Missed check: {'; '.join(missed)}"
     return text
 
 

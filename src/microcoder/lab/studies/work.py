@@ -464,3 +464,11 @@ def _add(archive: tarfile.TarFile, name: str, content: bytes) -> None:
     member = tarfile.TarInfo(name)
     member.size = len(content)
     archive.addfile(member, io.BytesIO(content))
+
+
+def name_seeds(seeds: Sequence[int]) -> str:
+    """Return seeds as text: `0 to 7` where none is left out, else all of them."""
+    first = min(seeds, default=0)
+    if len(seeds) > 2 and sorted(seeds) == list(range(first, first + len(seeds))):
+        return f"{first} to {first + len(seeds) - 1}"
+    return ", ".join(map(str, seeds))
