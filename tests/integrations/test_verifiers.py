@@ -15,7 +15,10 @@ vf = pytest.importorskip(
     "verifiers.v1", reason="verifiers is not here; type: make test-integrations"
 )
 
+from verifiers.v1.utils.trace_store import append_trace  # noqa: E402
+
 from microcoder.integrations.verifiers import CodeConfig, CodeData, CodeTask  # noqa: E402
+from microcoder.replay import Alternative, open_recording, replay  # noqa: E402
 from microcoder_code import CodeTaskset  # noqa: E402
 
 TESTS = [{"input": "1 2", "output": "3"}, {"input": "5 6", "output": "11"}]
@@ -73,6 +76,25 @@ def test_rewards_are_the_judges_verdicts(pairs: list[Pair]) -> None:
 def test_a_fault_of_the_sandbox_is_an_error_and_no_reward() -> None:
     with pytest.raises(vf.SandboxError, match="the checker"):
         asyncio.run(score(make_task(BROKEN), RIGHT))
+
+
+def test_the_traces_that_verifiers_writes_are_replayed(tmp_path: Path) -> None:
+    async def write() -> None:
+        lock = asyncio.Lock()
+        for reply in (RIGHT, "```python\nprint(3)\n```", "no code"):
+            await append_trace(tmp_path, await score(make_task(SUM), reply), lock)
+
+    asyncio.run(write())
+    recording = open_recording([tmp_path / "traces.jsonl"])
+    assert recording.format == "verifiers"
+    ((group,),) = (step.scored_P_G for step in recording.read())
+    assert [sample.reward for sample in group] == [1.0, 0.0, 0.0]
+    assert [sample.verdict.outcome for sample in group] == ["accepted", "wrong_answer", "no_code"]
+    assert {sample.rollout.problem_id for sample in group} == {"sum"}
+    (maxrl,) = replay(
+        recording, [Alternative("maxrl", {"algorithm.advantage": "maxrl"})]
+    ).alternatives
+    assert maxrl.run.first_difference is not None
 
 
 def test_a_taskset_without_a_corpus_says_what_to_type() -> None:

@@ -146,6 +146,23 @@ def write_verifiers(folder: Path) -> None:
         write_lines(folder / f"step_{step}" / "results.jsonl", rows)
 
 
+def write_traces(folder: Path) -> None:
+    for step in (1, 2, 10):
+        rows = []
+        for prompt in PAIRS:
+            for score in (1.0, 0.0):
+                message = {"role": "assistant", "content": CODE}
+                trace = {
+                    "rewards": {"accepted": {"score": 2 * score, "weight": 0.5}},
+                    "nodes": [
+                        {"message": {"role": "user", "content": prompt}},
+                        {"message": message},
+                    ],
+                }
+                rows.append({"task": {"data": {"id": prompt, "prompt": prompt}}, "traces": [trace]})
+        write_lines(folder / f"step_{step}" / "traces.jsonl", rows)
+
+
 def write_prime_rl(folder: Path) -> None:
     for step in (1, 2, 10):
         rows = []
@@ -250,7 +267,8 @@ def write_rows(folder: Path) -> None:
 
 WRITERS = {
     "verl": write_verl,
-    "verifiers": write_verifiers,
+    "verifiers": write_traces,
+    "verifiers_results": write_verifiers,
     "prime_rl": write_prime_rl,
     "nemo_gym": write_nemo_gym,
     "slime": write_slime,
@@ -275,7 +293,7 @@ def test_a_published_format_is_recognised_and_read(name: str, tmp_path: Path) ->
                 assert [sample.rollout.is_truncated for sample in group] == [False, True]
             if Lack.LENGTHS not in recording.lacks:
                 assert [len(sample.rollout.token_ids) for sample in group] == [3, 3]
-    assert (Lack.TRUNCATION in recording.lacks) == (name == "verl")
+    assert (Lack.TRUNCATION in recording.lacks) == (name in ("verl", "verifiers"))
     assert (Lack.LENGTHS in recording.lacks) == (name not in ("prime_rl", "nemo_gym", "slime"))
     assert (Lack.ADVANTAGES in recording.lacks) == (name != "prime_rl")
     (found,) = replay(recording, [Alternative("dr", {"algorithm.advantage": "rloo"})]).alternatives

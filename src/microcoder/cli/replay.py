@@ -60,8 +60,8 @@ def replay(
         The problems that were trained on: a problem file. Needed where the run's own are not found,
         and for rollouts whose rows have no problem id.
     format
-        Format of the files: slime, nemo_gym, prime_rl, verifiers, skyrl, verl, trl or rows; by
-        default that which the first row is recognised by.
+        Format of the files: trl, verl, verifiers, verifiers_results, prime_rl, nemo_gym, slime,
+        skyrl or rows; by default that which the first row is recognised by.
     limit
         Limit of response tokens, where the files do not say it.
     rows

@@ -7,7 +7,8 @@ a recording has is a `Lack`: it is said, and nothing is guessed in its place.
 |---|---|---|
 | trl | `log_completions` of TRL: `completions/completions_00001.parquet` | files of TRL |
 | verl | `trainer.rollout_data_dir` of verl: `1.jsonl`; its validation dumps | files of verl |
-| verifiers | `results.jsonl` of verifiers' evaluations | its published code |
+| verifiers | `traces.jsonl` of verifiers 0.4 | files of verifiers |
+| verifiers_results | `results.jsonl` of earlier versions | its published code |
 | prime_rl | `rollouts/step_1/train_rollouts.jsonl` of prime-rl | its published code |
 | nemo_gym | rollouts that NeMo-Gym collects | its published code |
 | slime | `--save-debug-rollout-data` of slime: `rollout_1.pt` | its published code |
@@ -119,6 +120,17 @@ FORMATS: tuple[Format, ...] = (
     ),
     Format(
         "verifiers",
+        ("task", "traces"),
+        {
+            "prompt": ("task.data.prompt",),
+            "response": ("traces.-1.root_reply", "traces.-1.nodes.-1.message"),
+            "problem_id": ("task.data.id", "task.key"),
+            # What `integrations.verifiers` notes.
+            "verdict": ("traces.-1.info.microcoder.outcome",),
+        },
+    ),
+    Format(
+        "verifiers_results",
         ("example_id", "completion", "reward"),
         {"problem_id": ("example_id",)},
     ),
@@ -293,13 +305,31 @@ def _follow(values: object, place: str) -> Any:  # noqa: ANN401 - any JSON
 
 
 def _find_rewards(values: Mapping[str, Any], form: Format) -> dict[str, float | None]:
+    """Return the rewards of a row that has several, by name; empty if it has one reward."""
+    match form.name:
+        case "trl":
+            return _find_columns(values)
+        case "verifiers":
+            return _weigh_scores(_follow(values, "traces.-1.rewards") or {})
+    return {}
+
+
+def _weigh_scores(scores: Mapping[str, Mapping[str, float] | None]) -> dict[str, float | None]:
+    """Return verifiers' rewards, each times its weight; None where scoring did not run."""
+    rewards: dict[str, float | None] = {}
+    for name, score in scores.items():
+        rewards[name] = None
+        if score is not None:
+            rewards[name] = score["score"] * score.get("weight", 1.0)
+    return rewards
+
+
+def _find_columns(values: Mapping[str, Any]) -> dict[str, float | None]:
     """Return TRL's rewards: the columns of numbers between completion and advantage.
 
     Further columns that a reward function logged stand there too; numbers among them that are no
     rewards have a name of ours (`_OWN_PLACES`).
     """
-    if form.name != "trl":
-        return {}
     known = {place for places in _OWN_PLACES.values() for place in places}
     names = list(values)
     between = names[names.index("completion") + 1 : names.index("advantage")]
@@ -355,6 +385,9 @@ def _text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""
     texts = []
+    # A single turn.
+    if isinstance(value, Mapping):
+        return text_of([value])
     if isinstance(value, Sequence):
         for turn in value:
             if isinstance(turn, Mapping):
