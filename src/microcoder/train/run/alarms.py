@@ -100,7 +100,7 @@ def _find_trend_alarms(
         yield Alarm(
             "diversity_falling",
             f"diversity fell steadily from {start:.3f} to {end:.3f} in {window_steps} steps; "
-            "a run that falls on stops to improve",
+            "a run in which it keeps falling stops improving",
             "train at a higher temperature, or let a probe choose it (rollout.temperature.kind = "
             '"diversity")',
         )
