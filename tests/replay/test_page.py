@@ -39,7 +39,7 @@ def test_the_commands_and_programs_of_the_page_run(masked_run: Path, tmp_path: P
                 printed = run_here(line, tmp_path)
                 typed += 1
                 assert "This is not the other run" in printed or "--json" in line
-    assert typed == 8
+    assert typed == 9
     assert (tmp_path / "differing.jsonl").exists()
 
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from microcoder.replay.answers import DifferingRollout
     from microcoder.replay.recordings import Recording
     from microcoder.replay.rejudging import Rejudging
+    from microcoder.replay.replaying import OnDiffering, Replay
+    from microcoder.replay.saving import Places
 
 Repeated = Parameter(negative="")
 
@@ -37,6 +39,7 @@ def replay(
     rows: Path | None = None,
     weak: Path | None = None,
     workers: PositiveInt | None = None,
+    save: Annotated[bool, Repeated] = False,
     json: Json = False,
 ) -> None:
     """Say what another mask, filter, reward or test set would have made of recorded rollouts.
@@ -71,6 +74,9 @@ def replay(
         programs that were paid, and the test that refuses one of them.
     workers
         Programs judged in parallel; by default one per processor.
+    save
+        Keep the answer in the run's folder as replay.json, in place of the one before: `microcoder
+        view RUN` shows it on its page Replay.
     """
     paths, flags = _split(words)
     if not paths:
@@ -78,7 +84,7 @@ def replay(
     # Pulls in what reads runs, which `--help` does without.
     from microcoder.replay.foreign import open_recording
     from microcoder.replay.replaying import replay as replay_recording
-    from microcoder.replay.sentences import describe_replay
+    from microcoder.replay.saving import Places, check_can_save, save_replay
     from microcoder.replay.settings import Alternative, name_alternative, name_changes
 
     if weak and not tests:
@@ -89,27 +95,35 @@ def replay(
         alternatives.insert(0, Alternative(name_changes(changes), changes))
     known = _read_problems(problems)
     recording = open_recording(paths, format=format, problems=known, limit=limit)
+    run = check_can_save(recording) if save else None
+    places = Places()
     with ExitStack() as stack:
         rejudging = None
         if judge or tests:
             rejudging = _open_judge(stack, recording, judge, tests, known, workers)
-        on_differing = None
-        if rows:
-            partial_path = stack.enter_context(new_file(rows))
-            file = stack.enter_context(partial_path.open("w", encoding="utf-8"))
-            on_differing = partial(_write, file)
         found = replay_recording(
             recording,
             alternatives,
             problems=known,
             rejudging=rejudging,
-            on_differing=on_differing,
+            on_differing=_listen(stack, rows, places if save else None),
         )
     if weak:
         write_rows(weak, [asdict(problem) for problem in found.weak_problems])
+    if run is not None:
+        save_replay(run, found, places)
     if json:
         print(to_line(asdict(found)), end="")
         return
+    _print(found, rejudging)
+    if run is not None:
+        print()
+        print(printable(f"kept in {run.replay}; to see it, type: microcoder view {run.root}"))
+
+
+def _print(found: Replay, rejudging: Rejudging | None) -> None:
+    from microcoder.replay.sentences import describe_replay
+
     for line in describe_replay(found):
         print(printable(line))
     if rejudging is not None:
@@ -160,6 +174,25 @@ def _open_judge(
     stop: StopRule = "never" if reads_all else "first_failure"
     judging = stack.enter_context(Judge(workers=workers, stop=stop))
     return Rejudging(judging, judged_by, name=name)
+
+
+def _listen(stack: ExitStack, rows: Path | None, places: Places | None) -> OnDiffering | None:
+    """Return what keeps the rollouts that differ: whole in a file, their places for the page."""
+    listeners: list[OnDiffering] = []
+    if rows:
+        partial_path = stack.enter_context(new_file(rows))
+        file = stack.enter_context(partial_path.open("w", encoding="utf-8"))
+        listeners.append(partial(_write, file))
+    if places is not None:
+        listeners.append(places.add)
+    if not listeners:
+        return None
+    return partial(_tell, listeners)
+
+
+def _tell(listeners: Sequence[OnDiffering], some: Sequence[DifferingRollout]) -> None:
+    for listener in listeners:
+        listener(some)
 
 
 def _write(file: TextIO, some: Sequence[DifferingRollout]) -> None:

@@ -115,6 +115,8 @@ class DifferingRollout:
 
     step: int
     alternative: str
+    row: int
+    """Its place among the rollouts of the step, from 0: the row of a run's file."""
     problem_id: str
     sample_index: int
     verdict: str
@@ -223,11 +225,13 @@ def list_differing(
     originals = chain.from_iterable(recorded_P_G)
     samples = chain.from_iterable(decided_P_G)
     rows = []
-    for before, after in zip(originals, samples, strict=True):
+    pairs = zip(originals, samples, strict=True)
+    for place, (before, after) in enumerate(pairs):
         if _differs(before, after, tolerance) or before.reward != after.reward:
             row = DifferingRollout(
                 step=step,
                 alternative=alternative,
+                row=place,
                 problem_id=before.rollout.problem_id,
                 sample_index=before.sample_index,
                 verdict=str(after.verdict.outcome),

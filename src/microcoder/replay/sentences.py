@@ -7,7 +7,7 @@ true of the run: each has a case in the tests where it is, and one where it is n
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from microcoder.replay.answers import RunAnswer
+from microcoder.replay.answers import RunAnswer, StepAnswer
 from microcoder.replay.disagreements import WeakProblem
 from microcoder.replay.payments import PaymentCurve
 from microcoder.replay.replaying import Replay, ReplayedAlternative, Reproduction
@@ -18,7 +18,7 @@ NOT_THE_OTHER_RUN = (
 )
 """Printed with every replay against alternatives."""
 
-_HEAD = (
+COLUMNS = (
     "",
     "differs from",
     "steps",
@@ -35,10 +35,7 @@ _HEAD = (
 def describe_replay(found: Replay) -> list[str]:
     """Return a replay as lines of text: what was read, the table, the sentences, what lacks."""
     run = found.recorded
-    lines = [
-        f"{found.name} ({found.format}): {run.num_steps} steps, {run.num_rollouts:,} rollouts in "
-        f"{run.num_groups:,} groups"
-    ]
+    lines = [tell_recording(found)]
     if found.reproduction is not None:
         lines.append(tell_reproduction(found.reproduction))
     if found.alternatives:
@@ -55,6 +52,15 @@ def describe_replay(found: Replay) -> list[str]:
         lines += ["", "Not recorded, and so not answered:"]
         lines += [f"  {note}" for note in found.notes]
     return lines
+
+
+def tell_recording(found: Replay) -> str:
+    """Return what was read."""
+    run = found.recorded
+    return (
+        f"{found.name} ({found.format}): {run.num_steps} steps, {run.num_rollouts:,} rollouts in "
+        f"{run.num_groups:,} groups"
+    )
 
 
 def tell_reproduction(reproduction: Reproduction) -> str:
@@ -108,7 +114,7 @@ def _tell_updates(run: RunAnswer) -> str:
 def _tell_taken(run: RunAnswer, recorded: RunAnswer) -> str:
     """Return how much advantage masks take, from whom, and how much a penalty moves."""
     sentences = []
-    mask = _measure_mask(run)
+    mask = measure_mask(run)
     num_masked = sum(run.masked.values())
     if num_masked:
         sentences.append(
@@ -122,7 +128,7 @@ def _tell_taken(run: RunAnswer, recorded: RunAnswer) -> str:
     if not sentences:
         sentences.append("It takes no advantage away")
     text = "; ".join(sentences)
-    before = _measure_mask(recorded)
+    before = measure_mask(recorded)
     text += f"; recorded: {before.credit + before.blame:.1%} masked"
     moved = _measure_penalty(recorded)
     if moved:
@@ -130,21 +136,21 @@ def _tell_taken(run: RunAnswer, recorded: RunAnswer) -> str:
     return f"{text}."
 
 
-class _Taken(NamedTuple):
+class Taken(NamedTuple):
     """Shares of all advantage that masks take."""
 
     credit: float
     blame: float
 
 
-def _measure_mask(run: RunAnswer) -> _Taken:
+def measure_mask(run: RunAnswer | StepAnswer) -> Taken:
     """Return what the truncation mask and the sampler's mismatch take."""
     credit = 0.0
     blame = 0.0
     for mechanism in ("mask", "mismatch"):
         credit += run.doses.get(f"{mechanism}_positive", 0.0)
         blame += run.doses.get(f"{mechanism}_negative", 0.0)
-    return _Taken(credit, blame)
+    return Taken(credit, blame)
 
 
 def _measure_penalty(run: RunAnswer) -> float:
@@ -206,17 +212,23 @@ def tell_weak(problems: Sequence[WeakProblem]) -> str:
     return f"{text} tells two accepted programs apart."
 
 
-def _tabulate(found: Replay) -> list[str]:
-    """Return the table of the alternatives, the recorded decisions first."""
-    rows = [_HEAD, _row("recorded", found.recorded, found.recorded)]
+def list_cells(found: Replay) -> list[tuple[str, ...]]:
+    """Return the rows of the table under `COLUMNS`, the recorded decisions first."""
+    rows = [_row("recorded", found.recorded, found.recorded)]
     for alternative in found.alternatives:
         rows.append(_row(alternative.name, alternative.run, found.recorded))
+    return rows
+
+
+def _tabulate(found: Replay) -> list[str]:
+    """Return the table of the alternatives as lines of text."""
+    rows = [COLUMNS, *list_cells(found)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [_align(row, widths) for row in rows]
 
 
 def _row(name: str, run: RunAnswer, recorded: RunAnswer) -> tuple[str, ...]:
-    taken = _measure_mask(run)
+    taken = measure_mask(run)
     is_other = run is not recorded
     first = "-" if run.first_difference is None else f"step {run.first_difference}"
     cosine = "-" if run.cosine is None else f"{run.cosine:.3f}"

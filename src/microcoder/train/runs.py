@@ -18,6 +18,7 @@ It is the API between training, insights and viewer.
     report/index.html        the viewer's page, made of the files above; opens from disk
     trl/, verl/              TRL's model card and files of TensorBoard; the problems as verl reads
                              them
+    replay.json              what `microcoder replay --save` found, for the viewer
     notes.jsonl              what readers wrote about rollouts in the viewer (`view/notes.py`)
     logs/                    verl's log
     .lock                    held while a process writes the run
@@ -80,6 +81,7 @@ class RunDirectory(WorkFolder):
         self.trl = root / "trl"
         self.model = root / "model"
         self.report = root / "report" / "index.html"
+        self.replay = root / "replay.json"
         self.logs = root / "logs"
 
     @property

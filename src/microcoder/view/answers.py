@@ -43,7 +43,7 @@ def list_runs(collection: Collection, words: Words) -> list[Row]:
 def describe_run(key: str, source: RunSource) -> Row:
     """Return what the page shows of a run as a whole.
 
-    It has name, kind, state, facts, notices, charts, tables, clock and notes.
+    It has name, kind, state, facts, notices, charts, tables, clock, notes and `has_replay`.
     """
     about = source.about()
     notes = source.notes
@@ -58,6 +58,7 @@ def describe_run(key: str, source: RunSource) -> Row:
         "tables": list(about.tables),
         "clock": list(about.clock),
         "notes": notes.read() if notes else None,
+        "has_replay": isinstance(source, TrainingSource) and source.replay.is_there,
     }
 
 
@@ -76,6 +77,14 @@ def show_overview(collection: Collection, words: Words) -> Row:
         if run.problems_digest == source.problems_digest:
             others.append(run.history())
     return describe_report(source.history(), others)
+
+
+def show_replay(collection: Collection, words: Words) -> Row:
+    """Return the replay that is kept in the folder of a training run."""
+    source = _find_run(collection, words)
+    if not isinstance(source, TrainingSource):
+        raise DataError(f"run={words.get('run', '')!r} is not a training run, so it has no replay")
+    return source.replay.read()
 
 
 def show_pulse(collection: Collection, words: Words) -> dict[str, str]:
@@ -238,6 +247,7 @@ Answer = Callable[[Collection, Words], Any]
 ANSWERS: dict[str, Answer] = {
     "/api/runs": list_runs,
     "/api/overview": show_overview,
+    "/api/replay": show_replay,
     "/api/pulse": show_pulse,
     "/api/index": send_index,
     "/api/search": search_texts,

@@ -7,6 +7,7 @@ passes one value.
     vendor/                      the libraries that it uses, and their licences
     data/runs.js                 runs with their curves
     data/KEY/overview.js         the report of a training run
+    data/KEY/replay.js           its replay, if its folder has one
     data/KEY/index.js            small columns of all rollouts (`Index.pack`, in base64)
     data/KEY/rows-N.js           texts and tests of `ROWS_A_CHUNK` rollouts
     data/KEY/tests-N.js          inputs and expected outputs of `PROBLEMS_A_CHUNK` problems
@@ -140,6 +141,8 @@ def _write(collection: Collection, folder: Path, *, is_report: bool = False) -> 
         if isinstance(source, TrainingSource):
             overview = show_overview(collection, {"run": key})
             num_bytes += _write_piece(folder, f"{key}/overview", overview)
+            if source.replay.is_there:
+                num_bytes += _write_piece(folder, f"{key}/replay", source.replay.read())
         for name, value in _pieces(source, index):
             if is_report and name.startswith("rows-") and num_bytes >= _MOST_IN_REPORT:
                 # A large run is not read to its end.

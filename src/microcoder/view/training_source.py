@@ -56,6 +56,7 @@ from microcoder.view.index import (
     Texts,
     pc,
 )
+from microcoder.view.replays import SavedAnswer
 from microcoder.view.statements import (
     FoundTests,
     PromptFrame,
@@ -107,6 +108,7 @@ class TrainingSource(RunSource):
     def __init__(self, root: Path, manifest: Row, tests: ProblemTests | None) -> None:
         super().__init__()
         self._run = RunDirectory(root)
+        self.replay = SavedAnswer(self._run)
         self._manifest = manifest
         self.name = _name_run(root.resolve(), manifest)
         self.tests = tests or tests_of_run(manifest.get("config") or {})
@@ -119,7 +121,7 @@ class TrainingSource(RunSource):
 
     def stamp(self) -> str:
         """Return a text that changes with the rollouts or the metrics."""
-        return f"{self.index().version} {self._draw()[0]}"
+        return f"{self.index().version} {self._draw()[0]} {self.replay.stamp()}"
 
     def parts(self, index: Index) -> list[IndexPart]:
         """Return the rollouts in one part per file, whose texts are read when needed."""

@@ -57,5 +57,5 @@ viewer.bundleSource = (() => {
     return { ...asked.tests[number], ...asked, num_tests: asked.tests.length, is_known: true };
   }
 
-  return { isHere: () => runs !== null, runs: async () => runs, overview: (run) => load(`${run}/overview`), index, rollout, test };
+  return { isHere: () => runs !== null, runs: async () => runs, overview: (run) => load(`${run}/overview`), replay: (run) => load(`${run}/replay`), index, rollout, test };
 })();

@@ -53,7 +53,8 @@ viewer.chart = (() => {
   }
 
   // lines: [{run, name, colour, isFaint, label, steps, xs, values, low?, high?, hasBand?}]
-  // options: width, smoothing, isLog, isTimed, span ([first, last] or null), open(line, step), zoom(first, last)
+  // options: width, smoothing, isLog, isTimed, span ([first, last] or null), mark (a step), open(line, step),
+  // zoom(first, last)
   function chart(title, unit, lines, options) {
     const { isLog, isTimed } = options;
     const smoothed = lines.map((line) => (line.label === "training" ? { ...line, values: smooth(line.values, options.smoothing) } : line));
@@ -127,7 +128,7 @@ viewer.chart = (() => {
     return uPlot.join(tables);
   }
 
-  function settings(lines, unit, { width, span, useLog, isTimed, point, zoom }) {
+  function settings(lines, unit, { width, span, useLog, isTimed, mark, point, zoom }) {
     const soft = ink("axis");
     const axis = { stroke: soft, font: "11px system-ui, sans-serif", grid: { stroke: ink("rule"), width: 1 }, ticks: { show: false } };
     const label = (value) => (value === null ? "" : unit === "share" ? `${+(100 * value).toFixed(2)} %` : `${+value.toPrecision(4)}`);
@@ -167,7 +168,7 @@ viewer.chart = (() => {
       hooks: {
         setCursor: [(plot) => plot.data && point(plot.cursor.idx)],
         setSelect: [(plot) => plot.select.width >= LEAST_DRAG && zoom?.(plot.posToVal(plot.select.left, "x"), plot.posToVal(plot.select.left + plot.select.width, "x"))],
-        draw: [(plot) => lines.filter((line) => line.low && !line.hasBand).forEach((line) => drawIntervals(plot, line))],
+        draw: [(plot) => (lines.filter((line) => line.low && !line.hasBand).forEach((line) => drawIntervals(plot, line)), mark && drawMark(plot, mark))],
       },
     };
   }
@@ -188,6 +189,21 @@ viewer.chart = (() => {
       ctx.moveTo(x, plot.valToPos(line.low[i], "y", true));
       ctx.lineTo(x, plot.valToPos(line.high[i], "y", true));
     });
+    ctx.stroke();
+    ctx.restore();
+  }
+
+  function drawMark(plot, step) {
+    const { ctx } = plot;
+    const { top, height } = plot.bbox;
+    const x = plot.valToPos(step, "x", true);
+    ctx.save();
+    ctx.strokeStyle = ink("axis");
+    ctx.lineWidth = devicePixelRatio;
+    ctx.setLineDash([4 * devicePixelRatio, 3 * devicePixelRatio]);
+    ctx.beginPath();
+    ctx.moveTo(x, top);
+    ctx.lineTo(x, top + height);
     ctx.stroke();
     ctx.restore();
   }

@@ -38,10 +38,15 @@ viewer.curves = (() => {
       place,
       ...runs.filter((run) => !hidden.has(run.key)).flatMap(about),
     );
-    fitted = place.clientWidth;
     const charts = draw(runs, hidden, { ...options(state), width: widthIn(place) });
     replace(place, Object.entries(GROUPS).map(([name, title]) => section(name, title, charts, state)));
     search(state.find ?? "");
+    watch(main);
+  }
+
+  // Charts in `#groups` are as wide as their columns, whatever becomes of the window.
+  function watch(main) {
+    fitted = document.getElementById("groups").clientWidth;
     watcher.disconnect();
     watcher.observe(main);
   }
@@ -213,5 +218,5 @@ viewer.curves = (() => {
     render,
   });
 
-  return { draw, about, group };
+  return { draw, about, group, watch, widthIn };
 })();

@@ -76,7 +76,8 @@ viewer.filters = (() => {
   // What the list is narrowed by, each to be taken back by a click, since the form is folded.
   function chips(state) {
     const named = { split: SPLITS, only: ONLY, order: ORDERS, truncated: { yes: "truncated", no: "not truncated" }, masked: { yes: "masked", no: "not masked" } };
-    const text = (name) => named[name]?.[state[name]] ?? (name === "verdict" ? words(state[name]).replace("!", "not ") : `${name} ${shown(state[name])}`);
+    const other = { verdict: (word) => words(word).replace("!", "not "), differs: (name) => `differs under ${shown(name)}` };
+    const text = (name) => named[name]?.[state[name]] ?? other[name]?.(state[name]) ?? `${name} ${shown(state[name])}`;
     return viewer.state.FILTERS.filter((name) => state[name] && !["regex", "field"].includes(name)).map((name) =>
       make("button", { type: "button", class: "chip", "data-filter": name, "aria-label": `Take back: ${text(name)}`, click: () => set(name, "") }, `${text(name)} ×`),
     );

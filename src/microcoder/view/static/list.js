@@ -20,8 +20,9 @@ viewer.list = (() => {
       if (search && !source.search) throw new Error("Texts of a bundle cannot be searched; open the run with `microcoder view`.");
       const hits = search ? await source.search(state.run, search) : null;
       const known = await source.index(state.run);
+      const wanted = state.differs ? await viewer.replay.narrow(source, state, known, hits) : hits;
       if (asked.number !== number) return null;
-      const places = viewer.columns.select(known, state, hits);
+      const places = viewer.columns.select(known, state, wanted);
       answer = { index: known, places, total: places.length, verdicts: viewer.columns.count(known, "verdict", places), from: -1 };
       asked = { base, number };
     }

@@ -107,7 +107,7 @@ viewer.main = (() => {
     document.getElementById("skip").addEventListener("click", (event) => (event.preventDefault(), main.focus()));
     // Both are wanted for a list: they are asked for at once.
     const opened = viewer.state.read();
-    if (opened.run && !["overview", "curves", "runs"].includes(opened.view)) source.index(opened.run).catch(() => null);
+    if (opened.run && !["overview", "curves", "runs", "replay"].includes(opened.view)) source.index(opened.run).catch(() => null);
     try {
       runs = await source.runs();
       viewer.notes.know(runs, source.note ?? null);

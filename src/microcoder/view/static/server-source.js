@@ -41,6 +41,7 @@ viewer.serverSource = (() => {
     note,
     runs: () => ask("runs"),
     overview: (run) => ask("overview", { run }),
+    replay: (run) => ask("replay", { run }),
     pulse: () => ask("pulse"),
     forget: (run) => indexes.delete(run),
     index,

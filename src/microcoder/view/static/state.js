@@ -3,7 +3,7 @@
 
 viewer.state = (() => {
   const SEARCH = ["text", "regex", "field"];
-  const FILTERS = [...SEARCH, "split", "step", "problem", "tier", "verdict", "truncated", "masked", "only", "order"];
+  const FILTERS = [...SEARCH, "split", "step", "problem", "tier", "verdict", "truncated", "masked", "only", "differs", "order"];
 
   function read() {
     return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
