@@ -214,12 +214,12 @@ def render_judges() -> str:
     speed = read_table(report, "Speed")
     lines = [
         "| judge | forged passes accepted | right programs refused | wrong outputs accepted "
-        "| tests judged a CPU second |",
-        "| --- | --- | --- | --- | --- |",
+        "| harm done | tests judged per CPU second |",
+        "| --- | --- | --- | --- | --- | --- |",
     ]
     for judge, name in PEERS.items():
         # Without the intervals, which the report has.
-        counts = [cell.partition(" (")[0].replace(" / ", " of ") for cell in missed[judge][:3]]
+        counts = [cell.partition(" (")[0].replace(" / ", " of ") for cell in (*missed[judge][:3], missed[judge][4])]
         lines.append(f"| {' | '.join([name, *counts, speed[judge][0]])} |")
     return "\n".join(lines)
 
