@@ -55,8 +55,8 @@ viewer.replay = (() => {
     const link = (step, text) => make("a", { href: viewer.state.link({ ...asked(run, step), differs: name }) }, text);
     const links = steps.length
       ? [
-          make("p", {}, link(steps[0], `${count(differing[steps[0]].length)} rollouts that differ first, in step ${steps[0]}`), " · ", link("", `all ${count(total)} that differ`)),
-          make("details", {}, make("summary", {}, `Rollouts that differ, by step: ${count(steps.length)} steps`), make("ul", { class: "members" }, steps.map((step) => make("li", {}, link(step, `step ${step}: ${count(differing[step].length)}`))))),
+          make("p", {}, "Rollouts that differ: ", link(steps[0], `the first, in step ${steps[0]} (${count(differing[steps[0]].length)})`), " · ", link("", `all (${count(total)})`)),
+          make("details", {}, make("summary", {}, `By step (${count(steps.length)})`), make("ul", { class: "members" }, steps.map((step) => make("li", {}, link(step, `step ${step}: ${count(differing[step].length)}`))))),
         ]
       : [make("p", { class: "soft" }, "No rollout is decided otherwise.")];
     return make("section", { class: "alternative" }, make("h3", {}, shown(name)), make("ul", {}, sentences.map((text) => make("li", {}, shown(text)))), ...links);
