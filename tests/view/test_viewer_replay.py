@@ -11,7 +11,14 @@ from microcoder.cli import main
 from microcoder.train.runs import RunDirectory
 from microcoder.view import open_collection, write_bundle
 from tests.view.parts.browsers import Browser, axe_violations
-from tests.view.parts.viewer_runs import HOSTILE, Row, edit_rollouts, serving, write_training
+from tests.view.parts.viewer_runs import (
+    HOSTILE,
+    Row,
+    edit_rollouts,
+    serving,
+    write_problems,
+    write_training,
+)
 
 ONSET = 5
 """The step from which on every answer of the run is paid."""
@@ -117,6 +124,7 @@ def test_what_was_paid_and_is_wrong_has_its_onset_and_an_example(
     page.open(f"{url}#view=replay")
     page.wait("document.querySelector('#paid .plot')")
     assert f"begins to rise in step {told['paid']['mark']}" in page.text("#paid")
+    assert page.texts("#paid th")[1:3] == [f"before step {told['paid']['mark']}", "since"]
     assert page.texts("#paid tbody tr td:first-child") == [way["way"] for way in told["ways"]]
     page.run("document.querySelector('#paid td a').click()")
     page.wait("document.querySelector('.rows a')")
@@ -165,6 +173,25 @@ def test_a_run_that_went_on_says_so_and_one_without_a_replay_has_no_page(
         page.open(f"{server.url}#view=replay&x=1")
         page.wait("document.querySelector('#headline')")
         assert "Replay" not in page.texts("#tabs a")
+
+
+def test_programs_that_were_judged_again_are_shown_by_the_new_verdicts(
+    page: Browser, tmp_path: Path
+) -> None:
+    run = write_training(tmp_path / "run", num_steps=2)
+    # None of its programs passes these tests, so that their share cannot begin to rise.
+    better = write_problems(tmp_path / "better.jsonl")
+    replay_run(run, "--tests", str(better), "--workers", "1")
+    with serving(open_collection([run])) as server:
+        page.open(f"{server.url}#view=replay")
+        page.wait("document.querySelector('#paid .plot')")
+        assert "by the better verdicts" in page.text("#paid")
+        assert "begins to rise at no step" in page.text("#paid")
+        assert "dashed" not in page.text("#paid")
+        assert "tests were too weak" in page.text("#paid")
+        heads = page.texts("#paid th")
+        assert heads == ["How they won", "rollouts", "an example"]
+        assert page.texts(".alternative h3") == ["better"]
 
 
 def test_hostile_text_of_a_replay_is_text(page: Browser, hacked: Path, tmp_path: Path) -> None:

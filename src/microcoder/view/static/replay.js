@@ -3,7 +3,6 @@
 
 viewer.replay = (() => {
   const { make, replace, shown, count, table, choice } = viewer.page;
-  const WAYS = ["How they won", "before", "since", "an example"];
 
   async function render(main, { source, runs, state, isWanted }) {
     const replayed = runs.filter((run) => run.has_replay);
@@ -55,8 +54,8 @@ viewer.replay = (() => {
     const link = (step, text) => make("a", { href: viewer.state.link({ ...asked(run, step), differs: name }) }, text);
     const links = steps.length
       ? [
-          make("p", {}, link(steps[0], `${count(differing[steps[0]].length)} rollouts that differ first, in step ${steps[0]}`), " · ", link("", `all ${count(total)} that differ`)),
-          make("details", {}, make("summary", {}, `Rollouts that differ, by step: ${count(steps.length)} steps`), make("ul", { class: "members" }, steps.map((step) => make("li", {}, link(step, `step ${step}: ${count(differing[step].length)}`))))),
+          make("p", {}, "Rollouts that differ: ", link(steps[0], `the first, in step ${steps[0]} (${count(differing[steps[0]].length)})`), " · ", link("", `all (${count(total)})`)),
+          make("details", {}, make("summary", {}, `By step (${count(steps.length)})`), make("ul", { class: "members" }, steps.map((step) => make("li", {}, link(step, `step ${step}: ${count(differing[step].length)}`))))),
         ]
       : [make("p", { class: "soft" }, "No rollout is decided otherwise.")];
     return make("section", { class: "alternative" }, make("h3", {}, shown(name)), make("ul", {}, sentences.map((text) => make("li", {}, shown(text)))), ...links);
@@ -65,7 +64,9 @@ viewer.replay = (() => {
   function payments({ payments: sentences, paid, ways, weak }, run) {
     if (!sentences.length) return null;
     const example = ({ step, problem_id: problem, sample_index: sample }) => make("a", { href: viewer.state.link({ ...asked(run, step), problem }) }, `${shown(problem)} sample ${sample}, step ${step}`);
-    const rows = ways.map((way) => [way.way, count(way.before), count(way.since), make("span", {}, example(way))]);
+    // Of a run without a rise there is no before and after.
+    const since = paid?.mark ? [`before step ${paid.mark}`, "since"] : ["rollouts"];
+    const rows = ways.map((way) => [way.way, ...[way.before, way.since].slice(0, since.length).map(count), make("span", {}, example(way))]);
     // The ways stand in the table below.
     const told = sentences.filter((text) => !text.startsWith("  "));
     return make(
@@ -74,7 +75,7 @@ viewer.replay = (() => {
       make("h3", {}, "Paid and wrong"),
       make("p", {}, shown(told.join(" "))),
       weak ? make("p", {}, shown(weak)) : null,
-      rows.length ? table("How wrong programs were paid", WAYS, rows) : null,
+      rows.length ? table("How wrong programs were paid", ["How they won", ...since, "an example"], rows) : null,
       paid ? make("p", { class: "soft small" }, `Bars are 95 % intervals.${paid.mark ? ` The dashed line is step ${paid.mark}, where the share begins to rise.` : ""} A click, or Enter, opens the step's rollouts.`) : null,
     );
   }
