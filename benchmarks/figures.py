@@ -218,8 +218,11 @@ def render_judges() -> str:
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for judge, name in PEERS.items():
-        # Without the intervals, which the report has.
-        counts = [cell.partition(" (")[0].replace(" / ", " of ") for cell in (*missed[judge][:3], missed[judge][4])]
+        forged, refused, wrong, _, harm, *_ = missed[judge]
+        counts = []
+        for cell in (forged, refused, wrong, harm):
+            # Without the intervals, which the report has.
+            counts.append(cell.partition(" (")[0].replace(" / ", " of "))
         lines.append(f"| {' | '.join([name, *counts, speed[judge][0]])} |")
     return "\n".join(lines)
 
