@@ -105,7 +105,8 @@ def render_costs() -> str:
         "",
         "One GPU, vLLM on the same card, prompts of 1,024 tokens. *Cached* is how many responses",
         "of full length vLLM can hold at a time. Where it *sleeps*, it gives its memory back",
-        "during updates.",
+        "during updates. The second number under *memory* is the card as sold: 80 GB of 10^9",
+        "bytes are 75 GiB. A driver may report more, as the 79.6 above of an H100.",
     ]
     for model in MODELS:
         lines += [

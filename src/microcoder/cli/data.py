@@ -209,8 +209,8 @@ def build(
     Parameters
     ----------
     until
-        Stage to end with; only after `verify` is the corpus written. `filter` runs no program: it
-        ends before the comparison with benchmarks by execution.
+        Stage to end with; only after `verify` is the corpus written. `filter` ends
+        before the comparison with benchmarks by execution.
     """
     require_data()
     if not config and not overrides:
