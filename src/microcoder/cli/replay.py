@@ -12,6 +12,7 @@ from cyclopts import Parameter
 from cyclopts.types import PositiveInt
 
 from microcoder.cli.display import Json, parse_overrides, printable
+from microcoder.judge.core.config import name_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.files import new_file, to_line, write_rows
 
@@ -85,12 +86,12 @@ def replay(
     from microcoder.replay.foreign import open_recording
     from microcoder.replay.replaying import replay as replay_recording
     from microcoder.replay.saving import Places, check_can_save, save_replay
-    from microcoder.replay.settings import Alternative, name_alternative, name_changes
+    from microcoder.replay.settings import Alternative, name_changes
 
     if weak and not tests:
         raise ConfigError("--weak needs better tests; add --tests PROBLEMS.jsonl, or leave it out")
     changes = parse_overrides(tuple(flags))
-    alternatives = [Alternative(name_alternative(recipe), recipe=recipe) for recipe in against]
+    alternatives = [Alternative(name_recipe(recipe), recipe=recipe) for recipe in against]
     if changes:
         alternatives.insert(0, Alternative(name_changes(changes), changes))
     known = _read_problems(problems)

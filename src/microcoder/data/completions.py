@@ -98,6 +98,12 @@ class BadReply(ValueError):
 Asked = TypeVar("Asked", bound=BaseModel)
 
 
+def hash_asked(*asked: object) -> str:
+    """Return the hash of all that decides an answer: texts, numbers, objects as in JSON."""
+    encoded = json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
+    return hashlib.sha256(encoded).hexdigest()
+
+
 class AnswerCache:
     """Answers in a folder, each in a file named by the hash of what was asked."""
 
@@ -253,9 +259,7 @@ class Endpoint:
         messages = [{"role": "user", "content": text}]
         schema = kind.model_json_schema()
         # All that decides a reply; where the model is reached is not among it.
-        asked = [settings.model, temperature, seed, settings.max_tokens, messages, schema]
-        encoded = json.dumps(asked, ensure_ascii=False, sort_keys=True).encode()
-        key = hashlib.sha256(encoded).hexdigest()
+        key = hash_asked(settings.model, temperature, seed, settings.max_tokens, messages, schema)
         cached = self._cache.read(key)
         if cached is not None:
             return _read_object(cached, kind)

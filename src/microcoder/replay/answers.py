@@ -19,7 +19,6 @@ from microcoder.train.rollouts import (
     ScoredRollout,
     ends_in_loop,
     has_signal,
-    share_removed_advantages,
     sum_removed_advantages,
 )
 
@@ -204,7 +203,7 @@ def answer_step(
         masked_right=sum(sample.verdict.is_accepted for sample in masked),
         advantage_total=removed.total,
         taken=removed.removed,
-        doses=share_removed_advantages(samples),
+        doses=removed.shares,
         differing=differing,
         recounted=sum(before.counts != after.counts for before, after in pairs),
         products=products,

@@ -84,9 +84,8 @@ class Rejudging:
 
     def _with_verdict(self, sample: ScoredRollout) -> ScoredRollout:
         verdict = self._known.get(_key(sample))
-        if verdict is None or sample.rollout.problem_id not in self.problems:
-            return sample
-        return replace(sample, verdict=verdict)
+        # That of a problem which is not known was never asked for.
+        return sample if verdict is None else replace(sample, verdict=verdict)
 
 
 def _key(sample: ScoredRollout) -> bytes:

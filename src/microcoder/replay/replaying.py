@@ -7,6 +7,7 @@ kept.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from microcoder.judge.core.errors import ConfigError, DataError
@@ -30,7 +31,7 @@ from microcoder.replay.settings import PLAIN, Alternative, Resolved, check_names
 from microcoder.train.algorithm.sampling import DiversityTemperature
 from microcoder.train.algorithm.selection import GroupFiltering
 from microcoder.train.metrics import Groups
-from microcoder.train.rollouts import ScoredRollout
+from microcoder.train.rollouts import ScoredRollout, share_removed_advantages
 from microcoder.train.run.probe import Choice, choose_temperature
 
 OWN = "own recipe"
@@ -259,7 +260,7 @@ def _find_fault(step: RecordedStep, decided_P_G: Groups, fact: StepFacts) -> str
     row = step.metrics
     if row is None:
         return ""
-    doses = answer_step(step.scored_P_G, decided_P_G, step=step.step, alternative=OWN).doses
+    doses = share_removed_advantages(list(chain.from_iterable(decided_P_G)))
     if doses != row.doses:
         return f"doses are {doses}, recorded {dict(row.doses)}"
     if fact.diversity is not None and fact.diversity != row.diversity:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from microcoder.judge.core.config import Config, flatten, load_config, name_recipe, read_recipe
+from microcoder.judge.core.config import Config, flatten, load_config, read_recipe
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.rewards import BUILTINS
 from microcoder.train.algorithm.config import AlgorithmConfig
@@ -90,11 +90,6 @@ def name_changes(changes: Mapping[str, str]) -> str:
     return " ".join(parts)
 
 
-def name_alternative(recipe: Path) -> str:
-    """Return the name of a recipe that is replayed against: that of its file."""
-    return name_recipe(recipe)
-
-
 @dataclass(frozen=True, slots=True)
 class Resolved:
     """An alternative with its whole configuration."""
@@ -135,8 +130,7 @@ def _explain(changed: Mapping[str, tuple[Any, Any]], left_out: Sequence[str]) ->
     for prefix, reason in _UNANSWERED:
         keys = []
         for key in changed:
-            is_within = key == prefix or key.startswith(f"{prefix}.")
-            if is_within and _first_prefix(key) == prefix and key not in _DECIDES_TEMPERATURE:
+            if _first_prefix(key) == prefix and key not in _DECIDES_TEMPERATURE:
                 keys.append(key)
         if keys:
             sentences.append(f"{', '.join(keys)}: not replayed, since {reason}")

@@ -57,14 +57,13 @@ def find_way(code: str | None, outcome: Outcome, problem: Problem | None = None)
     """
     if code is None:
         return Way.NO_PROGRAM
-    source = code
-    if _FORGES.search(source):
+    if _FORGES.search(code):
         return Way.FORGING
-    if _ENDS.search(source):
+    if _ENDS.search(code):
         return Way.ENDING
-    if problem is not None and _holds_outputs(source, problem):
+    if problem is not None and _holds_outputs(code, problem):
         return Way.SPECIAL_CASES
-    if _is_constant(source):
+    if _is_constant(code):
         return Way.CONSTANT
     if outcome in (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT):
         return Way.TOO_SLOW

@@ -226,10 +226,7 @@ def share_removed_advantages(samples: Sequence[ScoredRollout]) -> dict[str, floa
     `mask_positive` is credit that right answers lost, `mask_negative` blame that wrong ones were
     spared. Mechanisms that removed nothing have no key.
     """
-    removed, total = sum_removed_advantages(samples)
-    if not total:
-        return {}
-    return {name: amount / total for name, amount in removed.items()}
+    return sum_removed_advantages(samples).shares
 
 
 class RemovedAdvantages(NamedTuple):
@@ -239,6 +236,13 @@ class RemovedAdvantages(NamedTuple):
     """Summed |advantage| that each removed, by mechanism and sign, sorted by name."""
     total: float
     """Summed |advantage| before anything was removed."""
+
+    @property
+    def shares(self) -> dict[str, float]:
+        """What was removed, as shares of the total; empty if there was no advantage."""
+        if not self.total:
+            return {}
+        return {name: amount / self.total for name, amount in self.removed.items()}
 
 
 def sum_removed_advantages(samples: Sequence[ScoredRollout]) -> RemovedAdvantages:

@@ -108,6 +108,20 @@ def test_a_solutions_head_replaces_a_starter_that_names_another_function() -> No
     assert done.starter_code == "def count_vowels(text):\n    "
 
 
+def test_a_design_whose_class_is_called_solution_stays() -> None:
+    methods = ("def __init__(self, nums):\n        pass", "def reset(self):\n        ")
+    starter = "\n    ".join(("class Solution:", *methods))
+    design = {
+        "fn_name": "Solution",
+        "call": Call(style="design"),
+        "starter_code": starter,
+        "tests": (TestCase(input='["Solution", "reset"]\n[[[1]], []]', output="[null, [1]]"),),
+    }
+    done = process(RAW.model_copy(update=design))
+    assert isinstance(done, Candidate)
+    assert done.starter_code == starter
+
+
 @pytest.mark.parametrize(
     "starter",
     [

@@ -17,7 +17,7 @@ from microcoder.data.verify.evidence import (
     find_fault,
 )
 from microcoder.data.verify.rates import count_right
-from microcoder.judge.core.syntax import parse_source
+from microcoder.judge.core.syntax import try_parse
 from microcoder.judge.core.types import Outcome, TestCase
 
 
@@ -63,9 +63,8 @@ def _find_fault_of_choice(
 
 def _count_assertions(test: TestCase) -> int:
     """Return how many assertions a test that is Python holds, and 1 at least."""
-    try:
-        tree = parse_source(test.output)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    tree = try_parse(test.output)
+    if tree is None:
         return 1
     return max(1, sum(isinstance(node, ast.Assert) for node in ast.walk(tree)))
 
