@@ -5,13 +5,15 @@ from collections.abc import Iterator
 import pytest
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Problem, Program
+from microcoder.judge.core.types import Problem, Program, Repeat
 from microcoder.judge.run.order import draw_order
 from tests.judge.company_forgers import BY_CHANCE, COMPANY, FORGERS, answering
 from tests.judge.conftest import make_problem
 
 NUM_TESTS = 12
 KEY = "a key that the programs do not know"
+COMPANY_LOST = {Repeat.SHARED_LOST, Repeat.SHARED_OVER, Repeat.KILLED, Repeat.SANDBOX_DIED}
+"""Why a program's tests in company do not count: it is judged alone, by the guess of that."""
 ODD = 7
 """The test in which two guesses differ."""
 PLACES = make_problem(*(("1\n", "N" if place == 0 else "Y") for place in range(NUM_TESTS)))
@@ -37,13 +39,16 @@ def _is_accepted(judge: Judge, code: str, problem: Problem) -> bool:
 
 
 def _is_accepted_after_company(judge: Judge, code: str, problem: Problem) -> bool:
-    """Whether a program is accepted whose tests were in company.
+    """Whether a program is accepted whose tests were in company, and counted there.
 
-    On a starved machine its first test may be too slow for that: then it has one guess.
+    On a starved machine its first test may be too slow for that, or the company is lost: then it
+    has one guess, which is another one than in company.
     """
     (verdict,) = judge.judge([Program(code)], [problem])
     assert verdict.is_scorable
-    return verdict.is_accepted and bool(verdict.order)
+    reasons = {run.reason for run in verdict.uncounted}
+    was_in_company = bool(verdict.order) and not reasons & COMPANY_LOST
+    return verdict.is_accepted and was_in_company
 
 
 def _with_another_first(code: str) -> str:
