@@ -112,7 +112,8 @@ test-windows: .venv-oldest/.installed .venv-newest/.installed
 	for end in oldest newest; do .venv-$$end/bin/python -m pytest -q --numprocesses 2 tests/train/test_*.py $(LONG) || exit 1; done
 
 # Programs that the judge is plugged into, each in an environment beside those it can share one with: .venv-NAME has what
-# tests/integrations/requirements-NAME.txt pins. What an environment lacks, its tests skip.
+# tests/integrations/requirements-NAME.txt pins. What an environment lacks, its tests skip. What alone-NAME.txt pins comes
+# without what it asks for, which would be gigabytes that its tests do not use.
 INTEGRATIONS := $(patsubst tests/integrations/requirements-%.txt,%,$(wildcard tests/integrations/requirements-*.txt))
 
 # NeMo-Gym wants a newer Python: make test-integrations NEMO_PYTHON=/path/to/python3.13. Without one it is left out, aloud.
@@ -126,6 +127,7 @@ endif
 .venv-%/.installed: tests/integrations/requirements-%.txt pyproject.toml
 	$(PYTHON) -m venv .venv-$*
 	.venv-$*/bin/python -m pip install --quiet --no-compile --requirement $< --editable .
+	if [ -e tests/integrations/alone-$*.txt ]; then .venv-$*/bin/python -m pip install --quiet --no-compile --no-deps --requirement tests/integrations/alone-$*.txt; fi
 	@touch $@
 
 test-integrations: $(INTEGRATIONS:%=.venv-%/.installed)

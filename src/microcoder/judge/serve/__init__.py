@@ -4,6 +4,7 @@ See docs/serving.md. Read `service.py` first: a judge behind a bounded queue, wh
 Around it:
 
 - `api.py`: the routes, as a FastAPI application;
+- `sandbox_fusion.py`: the routes that SandboxFusion's clients ask;
 - `app.py`: the server, which checks tokens, sizes and deadlines before a request is read;
 - `settings.py`: the limits of the service, and the tokens of its clients.
 

@@ -1,4 +1,7 @@
-"""The FastAPI application: routes for judging, service info, health and metrics."""
+"""The FastAPI application: routes for judging, service info, health and metrics.
+
+Those in the form of SandboxFusion are in `sandbox_fusion.py`.
+"""
 
 import logging
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -23,6 +26,7 @@ from microcoder.judge.fleet.remote import (
     VerdictLine,
 )
 from microcoder.judge.languages import LANGUAGES
+from microcoder.judge.serve.sandbox_fusion import make_router
 from microcoder.judge.serve.service import Refused, Service, explain, refusal_of
 
 _JSON = "application/json"
@@ -192,6 +196,7 @@ def build_app(service: Service) -> FastAPI:
     )
     app.router.route_class = _ReadRoute
     _add_routes(app, service)
+    app.include_router(make_router(service))
     for kind in (Exception, DataError, EvaluatorFault, RequestValidationError):
         app.add_exception_handler(kind, _answer_error)
     return app

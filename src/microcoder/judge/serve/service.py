@@ -24,8 +24,11 @@ from microcoder.judge.core.types import Problem, Program, TestCase, Verdict
 from microcoder.judge.fleet.remote import Load
 from microcoder.judge.languages import find_language
 from microcoder.judge.run.counts import Statistics
+from microcoder.judge.run.executions import Execution, Invocation
 from microcoder.judge.serve.settings import ServiceSettings
 
+_LINE_SECONDS = 0.05
+"""How often a program that waits in line for the queue looks whether there is space."""
 _RETRY_AFTER_SECONDS = 2.0
 """When a client is to come back whose programs found no space in the queue."""
 _SICK_AFTER_FAULTS = 20
@@ -260,11 +263,47 @@ class Service:
                 # Waited for, so that asyncio does not log what nobody fetches any more.
                 await asyncio.gather(*numbers, over, return_exceptions=True)
 
+    async def run(self, invocation: Invocation, *, patience_seconds: float) -> Execution:
+        """Run one program without judging it.
+
+        Where the queue is full it waits in line, for its clients know no refusal to come back from.
+
+        Raises:
+            Refused: a limit is above the service's, or it was not done in `patience_seconds`.
+            DataError, EvaluatorFault: it cannot be run here; why.
+        """
+        self._check_limits(invocation.cpu_seconds, invocation.memory_limit_mib)
+        seconds = min(patience_seconds, self.settings.request_seconds)
+        try:
+            async with asyncio.timeout(seconds):
+                while self._num_queued >= self.settings.max_queued and not self.is_draining:
+                    await asyncio.sleep(_LINE_SECONDS)
+                with self._hold_slots(1):
+                    execution = await self._run(invocation)
+        except TimeoutError:
+            raise _not_done(seconds) from None
+        self.metrics.outcomes.labels(execution.failure or "finished").inc()
+        self._note_fault(is_ours=not execution.is_conclusive)
+        return execution
+
+    async def _run(self, invocation: Invocation) -> Execution:
+        """Run a program, unless the service ends before."""
+        running = asyncio.wrap_future(self.judge.submit_run(invocation))
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            await asyncio.wait((running, over), return_when=asyncio.FIRST_COMPLETED)
+            if not running.done():
+                raise shutting_down()
+            return running.result()
+        finally:
+            # Also when the client goes.
+            running.cancel()
+            over.cancel()
+
     def _check_time(self, give_up: float) -> None:
         """Raise Refused once it is `give_up`, by `time.monotonic`."""
         if time.monotonic() >= give_up:
-            why = f"not done within {self.settings.request_seconds:g} s; send it again later"
-            raise Refused(504, why, retry_after_seconds=1)
+            raise _not_done(self.settings.request_seconds)
 
     def _check_size(
         self,
@@ -312,21 +351,20 @@ class Service:
                 raise
 
     def _check_problem(self, problem: Problem) -> None:
-        most_seconds = self.settings.max_cpu_seconds
-        most_mib = self.settings.max_memory_mib
-        if problem.time_limit_seconds > most_seconds:
-            raise Refused(
-                422,
-                f"a time limit of {problem.time_limit_seconds:g} s; use at most {most_seconds:g}",
-            )
-        if problem.memory_limit_mib > most_mib:
-            raise Refused(
-                422, f"a memory limit of {problem.memory_limit_mib} MiB; use at most {most_mib}"
-            )
+        self._check_limits(problem.time_limit_seconds, problem.memory_limit_mib)
         for name in (problem.language, problem.checker.language):
             trouble = find_language(name).find_problem()
             if trouble:
                 raise Refused(422, trouble)
+
+    def _check_limits(self, cpu_seconds: float, memory_mib: int) -> None:
+        """Raise Refused for a limit above the service's."""
+        most_seconds = self.settings.max_cpu_seconds
+        most_mib = self.settings.max_memory_mib
+        if cpu_seconds > most_seconds:
+            raise Refused(422, f"a time limit of {cpu_seconds:g} s; use at most {most_seconds:g}")
+        if memory_mib > most_mib:
+            raise Refused(422, f"a memory limit of {memory_mib} MiB; use at most {most_mib}")
 
     @contextmanager
     def _hold_slots(self, num_programs: int) -> Iterator[None]:
@@ -355,14 +393,27 @@ class Service:
         verdict = await self.judge.judge_async(program, problem)
         self.metrics.outcomes.labels(verdict.outcome.value).inc()
         # A checker that fails is the client's own: sending one must not end the service.
-        is_ours = not verdict.is_scorable and not verdict.is_checker_fault
-        self._faults_in_a_row = self._faults_in_a_row + 1 if is_ours else 0
+        self._note_fault(is_ours=not verdict.is_scorable and not verdict.is_checker_fault)
         return verdict
+
+    def _note_fault(self, *, is_ours: bool) -> None:
+        """Count what the sandbox failed for in a row: a program that it ran ends that."""
+        if is_ours:
+            self._faults_in_a_row += 1
+        else:
+            self._faults_in_a_row = 0
 
 
 def _count_values(test: TestCase, marks: str = ",[{") -> int:
     """Return an upper bound of the number of values in the texts of a test."""
     return sum(test.input.count(mark) + test.output.count(mark) for mark in marks)
+
+
+def _not_done(seconds: float) -> Refused:
+    """Return the refusal of a request that was not done in time."""
+    return Refused(
+        504, f"not done within {seconds:g} s; send it again later", retry_after_seconds=1
+    )
 
 
 def shutting_down() -> Refused:
