@@ -56,6 +56,10 @@ OUTCOMES = {
     "def f(x): return None": Outcome.WRONG_ANSWER,
     "def f(x) return x": Outcome.COMPILE_ERROR,
     "def g(x): return x": Outcome.RUNTIME_ERROR,
+    "def f(x): return x * 2\nf = f(4)": Outcome.RUNTIME_ERROR,
+    "f = None": Outcome.RUNTIME_ERROR,
+    "import math as f": Outcome.RUNTIME_ERROR,
+    "class Solution: f = 8": Outcome.RUNTIME_ERROR,
     "import nothing": Outcome.RUNTIME_ERROR,
     "def f(x): return x.y": Outcome.RUNTIME_ERROR,
     "def f(x):\n    while True: pass": Outcome.TIME_LIMIT,
@@ -175,6 +179,13 @@ def test_a_test_takes_further_names_from_the_answer(judge_one: Judge) -> None:
     forged = make_problem("assert abs(candidate(1)) == 1", names=("abs",))
     answer = "def f(x): return 2\ndef abs(x): return 1"
     assert not judge_answer(judge_one, answer, forged).is_accepted
+
+
+@pytest.mark.parametrize("test", ["assert g(candidate(4)) == 8", "assert g(4) == 8"])
+def test_a_value_under_a_further_name_breaks_no_test_unscored(judge_one: Judge, test: str) -> None:
+    problem = make_problem(test, names=("g",))
+    verdict = judge_answer(judge_one, "def f(x): return x * 2\ng = 8", problem)
+    assert verdict.outcome is Outcome.WRONG_ANSWER
 
 
 def test_all_tests_of_a_problem_begin_anew(judge_one: Judge) -> None:

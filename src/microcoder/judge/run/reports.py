@@ -13,8 +13,8 @@ The verdict is the test's (see `conversations.py`):
 | the test broke before it called the program, or never called it   | `SANDBOX_FAULT` |
 | the test ended well                                               | `ACCEPTED`      |
 
-What is wrong with a test shows before its first call: nothing of the program has run in it. After
-that a program must not escape its verdict by breaking the test.
+What is wrong with a test shows before its first call: nothing of the program has run in it, unless
+it gave the test a value. After that a program must not escape its verdict by breaking the test.
 """
 
 from __future__ import annotations

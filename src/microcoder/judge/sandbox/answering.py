@@ -65,10 +65,22 @@ def _define_and_serve(program: Loaded, module: ModuleType, channel: Channel) -> 
 
 
 def _find_entry(names: dict[str, Any], fn_name: str) -> Any:
-    """Return the function of a program, or the method of its class `Solution`."""
+    """Return the function of a program, or the method of its class `Solution`.
+
+    Raises:
+        NameError: there is none.
+        TypeError: the program has put something else in its place, as `area = area(2)` does.
+    """
     solution = names.get("Solution")
     if solution is not None and hasattr(solution, fn_name):
-        return getattr(solution(), fn_name)
-    if fn_name not in names:
+        entry = getattr(solution(), fn_name)
+    elif fn_name in names:
+        entry = names[fn_name]
+    else:
         raise NameError(f"the program defines neither Solution.{fn_name} nor a function {fn_name}")
-    return names[fn_name]
+    # The test would break on it before a call, and take the blame.
+    if not callable(entry):
+        raise TypeError(
+            f"{fn_name} is no function at the program's end, but {type(entry).__name__}"
+        )
+    return entry

@@ -80,6 +80,8 @@ class _Test:
         self._wire = wire
         self._peer: Peer | None = None
         self._note = ""
+        self._has_values = False
+        """Whether the test was given a plain value of the answer under a further name."""
 
     def join(self, settings: Mapping[str, Any]) -> None:
         """Run the setup, and take the function and further names from the answer."""
@@ -110,6 +112,7 @@ class _Test:
         entry, is_given, pairs, module = offer
         if is_given is True:
             self._note = f"the answer does not define {fn_name}, so the prompt's own was called; "
+        self._has_values = not all(callable(value) for _, value in pairs)
         self.names.update({**dict(pairs), fn_name: entry, "candidate": entry})
         _offer_modules({**dict(pairs), fn_name: entry}, module)
 
@@ -127,7 +130,9 @@ class _Test:
         if FROM_ANSWER in error.__dict__:
             self.report(Ending.RAISED, str(error.__dict__[FROM_ANSWER]))
         has_called = self._peer is not None and self._peer.num_calls > 0
-        if not has_called or isinstance(error, CannotCross):
+        # A value of the answer may break it as a call does.
+        is_own = not has_called and not self._has_values
+        if is_own or isinstance(error, CannotCross):
             self.report(Ending.BROKEN, describe_error(error))
         where = self._find_line(error.__traceback__)
         if isinstance(error, AssertionError):
