@@ -106,5 +106,7 @@ def test_an_audit_is_a_page_and_a_record(
     assert {rate["misses"] for rate in ours["rates"].values()} == {0}
     assert gullible["rates"]["forgery"]["misses"] == gullible["rates"]["forgery"]["asked"] > 20
     assert gullible["rates"]["right pairs"]["misses"] == 0
+    assert "worst, with their programs" in page.split("## What")[1]
+    assert "wrong accepted" in (out / "microcoder.svg").read_text()
     assert record["seed"] == 3
     assert gullible["containment"] == ""

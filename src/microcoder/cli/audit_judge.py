@@ -1,5 +1,6 @@
 """`microcoder audit-judge`: a benchmark of judges of programs."""
 
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -35,11 +36,12 @@ def audit_judge(
     ----------
     judge
         A judge, repeatable: NAME, or NAME=WHERE; docs/judges.md lists the names. Your own:
-        function=module:attribute, function=file.py:function, lcb=module:check_correctness,
+        reward=file.py:function or reward=module:attribute, with the signature of TRL, verl,
+        verifiers or f(code, tests); command="python my_judge.py"; lcb=module:check_correctness,
         http-v1=URL. Adapters, such as those of other projects:
         examples/judges/peers.py:livecodebench=CHECKOUT.
     out
-        Folder for audit.json and audit.md.
+        Folder for audit.json, audit.md and a badge (SVG) of each judge.
     seed
         Seed of the generated cases and of the sample of stored ones.
     most
@@ -58,7 +60,7 @@ def audit_judge(
     require_linux()
     from microcoder.lab.yardstick.audits import ask_judge, make_plan
     from microcoder.lab.yardstick.named_judges import read_judge
-    from microcoder.lab.yardstick.results import write_json, write_page
+    from microcoder.lab.yardstick.results import write_badge, write_json, write_page
 
     if python is not None and not python.is_file():
         raise ConfigError(
@@ -76,6 +78,9 @@ def audit_judge(
         # After each, so that the results are kept if a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
         (out / "audit.md").write_text(write_page(audits, plan))
+        if audits[-1].results:
+            name = re.sub(r"[^A-Za-z0-9.-]+", "-", judged.label).strip("-")
+            (out / f"{name}.svg").write_text(write_badge(audits[-1]))
     print(f"{out / 'audit.md'}")
     # A script must not take an audit that asked no judge for a success.
     if not any(audit.results for audit in audits):

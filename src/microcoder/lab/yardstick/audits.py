@@ -90,7 +90,10 @@ def ask_judge(
     def put_share(index: int) -> tuple[Lane, list[CaseResult]]:
         with contextlib.closing(Lane(judged, contain=contain)) as lane:
             # In turn: slow suites stand together, and each process gets a part of them.
-            return lane, [put_case(lane, case) for case in cases[index::lanes]]
+            share = [
+                case for case in cases[index::lanes] if not lane.cannot.intersection(case.needs)
+            ]
+            return lane, [put_case(lane, case) for case in share]
 
     try:
         with ThreadPoolExecutor(lanes) as pool:
@@ -102,7 +105,7 @@ def ask_judge(
     for _, share in shares:
         by_case.update({result.case.id: result for result in share})
     # In the plan's order again, whichever process was faster.
-    results = tuple(by_case[case.id] for case in cases)
+    results = tuple(by_case[case.id] for case in cases if case.id in by_case)
     seconds = time.monotonic() - started
     num_misses = sum(result.is_miss for result in results)
     note(f"{judged.label}: {num_misses} misses in {len(results)} cases, {seconds:.0f} s")
@@ -112,7 +115,7 @@ def ask_judge(
         about=first_lane.about,
         containment=first_lane.containment,
         results=results,
-        num_not_asked=len(plan.cases) - len(cases),
+        num_not_asked=len(plan.cases) - len(results),
     )
 
 

@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import select
+import shlex
 import shutil
 import signal
 import subprocess
@@ -178,6 +179,8 @@ class Lane:
         self._patience = patience_seconds
         self.about = ""
         self.containment = ""
+        self.cannot: frozenset[str] = frozenset()
+        """Abilities that the judge turned out to lack when it started."""
         self._process: subprocess.Popen[bytes] | None = None
         self._start()
 
@@ -241,6 +244,7 @@ class Lane:
             )
         self.about = message["about"]
         self.containment = message["containment"]
+        self.cannot = frozenset(message["cannot"])
 
     def _spawn(self, log: Path) -> None:
         """Start the worker, with its output to programs in the log."""
@@ -318,11 +322,9 @@ class Lane:
 def _folders_of(judged: TestedJudge) -> list[str]:
     """Return the folders that a judge is loaded from, which its isolated process must see."""
     folders = []
-    names = (
-        judged.name.rpartition(":")[0],
-        judged.path,
-        judged.path.rpartition(":")[0],
-    )
+    names = [judged.name.rpartition(":")[0], judged.path, judged.path.rpartition(":")[0]]
+    if judged.name == "command":
+        names += shlex.split(judged.path)
     for name in names:
         if name and Path(name).exists():
             path = Path(name).absolute()

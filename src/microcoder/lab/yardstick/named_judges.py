@@ -16,6 +16,12 @@ _ABILITIES = ("function", "packages")
 """Abilities of a judge whose module lists none for it."""
 
 
+_ASKED_BY_NAME = ("reward", "command")
+"""Judges of ours that are whatever the user names."""
+_MOST_LABEL = 40
+"""Characters of what the user names that are shown."""
+
+
 @dataclass(frozen=True, slots=True)
 class TestedJudge:
     """A judge to benchmark, as named on the command line."""
@@ -59,8 +65,12 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     documentation = module[function].__doc__ or function
     first_paragraph = documentation.split("\n\n")[0]
     about = " ".join(first_paragraph.split())
+    label = function.replace("_", "-")
+    if name in _ASKED_BY_NAME:
+        # Several such judges stand on one page.
+        label = f"{label} {_shorten(where)}"
     return TestedJudge(
-        label=function.replace("_", "-"),
+        label=label,
         name=name,
         path=_absolute(where),
         python=python,
@@ -103,6 +113,12 @@ def _check_judge(text: str, name: str, where: str) -> None:
         if takes:
             needed = f"{takes}; type --judge {name}=..."
         raise ConfigError(f"--judge {text}: {name} takes {needed}")
+
+
+def _shorten(where: str) -> str:
+    """Return what is told of a judge that the user names: without folders, and not at length."""
+    name = " ".join(word.rpartition("/")[2] for word in where.split())
+    return name if len(name) <= _MOST_LABEL else f"{name[:_MOST_LABEL]}..."
 
 
 def _absolute(reference: str) -> str:

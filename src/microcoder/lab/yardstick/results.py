@@ -27,6 +27,21 @@ _COLUMNS = {
 _OURS = "microcoder"
 """Name of our own judge, whose misses come first."""
 
+_NUM_WORST = 10
+"""Misses of a judge that are shown with their programs."""
+
+_WORST_FIRST = ("isolation", "forgery", "wrong pairs", "fidelity", "right pairs", "timeouts")
+"""Columns by what a miss in them costs: a machine, a policy that hacks, a policy that unlearns."""
+
+_LONGEST_SHOWN = 1200
+"""Characters of a program that is shown whole."""
+
+_FALSE_PASSES = ("forgery", "wrong pairs")
+"""Columns whose misses are acceptances of what is wrong."""
+
+_FALSE_REFUSALS = ("fidelity", "right pairs")
+"""Columns whose misses are refusals of what is right."""
+
 Rate = dict[str, float]
 """Counts `misses`, `asked` and `unsteady`, and `low` and `high`, the 95 % interval of the share of
 misses."""
@@ -98,6 +113,7 @@ def write_page(audits: Sequence[Audit], plan: YardstickPlan) -> str:
         num_not_asked = str(audit.num_not_asked)
         versions.append([judged.label, audit.about, judged.about, num_not_asked])
         misses = _list_misses(audit) or "None in these cases.\n"
+        misses += _show_worst(audit)
         if judged.name == _OURS:
             our_misses.append(f"## Our own misses\n\n{misses}")
         else:
@@ -133,6 +149,67 @@ def _list_misses(audit: Audit) -> str:
         if misses:
             lines.append(f"- {title}, {len(misses)}: {'; '.join(misses)}\n")
     return "".join(lines)
+
+
+def _show_worst(audit: Audit) -> str:
+    """Return the misses that cost most, each with its program, tests and what was expected."""
+    shown = []
+    for column in _WORST_FIRST:
+        misses = [result for result in audit.results if result.is_miss and _is_in(column, result)]
+        # The shortest program says most plainly what is wrong.
+        misses.sort(key=lambda result: len(result.case.code))
+        shown += misses
+    shown = [result for result in shown if len(result.case.code) <= _LONGEST_SHOWN]
+    if not shown:
+        return ""
+    parts = [f"### The {min(len(shown), _NUM_WORST)} worst, with their programs\n"]
+    parts += [_show_case(result) for result in shown[:_NUM_WORST]]
+    return "\n" + "\n".join(parts)
+
+
+def _show_case(result: CaseResult) -> str:
+    """Return a case that was missed, so that it can be tried by hand and sent upstream."""
+    case = result.case
+    expected = "accepted" if case.expect else "not accepted"
+    given, wanted = case.tests[0]
+    called = f" `{case.fn_name}` is called." if case.fn_name else ""
+    fence = "```"
+    while fence in case.code:
+        fence += "`"
+    return (
+        f"**{_plain(case.title)}** ({case.id}): expected {expected}; {_plain(result.what)}. "
+        f"{_plain(case.why)}{called}\n\n"
+        f"{fence}python\n{case.code.rstrip()}\n{fence}\n\n"
+        f"First test: {json.dumps(given)[:200]} -> {json.dumps(wanted)[:200]}\n"
+    )
+
+
+def write_badge(audit: Audit) -> str:
+    """Return a badge as SVG: a judge's false acceptances and refusals, for a README."""
+    rates = _rates(audit)
+    passes = _describe_share(rates, _FALSE_PASSES)
+    refusals = _describe_share(rates, _FALSE_REFUSALS)
+    said = f"{passes} wrong accepted, {refusals} right refused"
+    color = "#2e7d32" if not sum(rates[column]["misses"] for column in _FALSE_PASSES) else "#b45309"
+    label = "code judge"
+    # Verdana of 11 pixels takes about seven a character.
+    left = 7 * len(label) + 12
+    right = 7 * len(said) + 12
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{left + right}" height="20" role="img" '
+        f'aria-label="{label}: {said}"><title>{label}: {said}</title>'
+        f'<rect width="{left}" height="20" fill="#444"/>'
+        f'<rect x="{left}" width="{right}" height="20" fill="{color}"/>'
+        '<g fill="#fff" text-anchor="middle" font-family="Verdana,sans-serif" font-size="11">'
+        f'<text x="{left / 2:g}" y="14">{label}</text>'
+        f'<text x="{left + right / 2:g}" y="14">{said}</text></g></svg>\n'
+    )
+
+
+def _describe_share(rates: dict[str, Rate], columns: Sequence[str]) -> str:
+    misses = sum(rates[column]["misses"] for column in columns)
+    asked = sum(rates[column]["asked"] for column in columns)
+    return f"{misses:g}/{asked:g}"
 
 
 def _plain(text: str) -> str:

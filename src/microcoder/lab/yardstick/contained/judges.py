@@ -37,6 +37,8 @@ REFERENCE = "module:attribute or file.py:function"
 JUDGES = {
     "microcoder": "",
     "subprocess": "",
+    "reward": REFERENCE,
+    "command": "a command line",
     "function": REFERENCE,
     "lcb": REFERENCE,
     "http-v1": "its address",
@@ -168,6 +170,27 @@ def by_its_signature(check: Callable[..., Any]) -> Ask:
 def plain(result: object) -> object:
     """Return a result as Python's own value: LiveCodeBench's code also returns numpy's booleans."""
     return result.item() if hasattr(result, "item") else result
+
+
+def reward(reference: str) -> tuple[Ask, str]:
+    """Return your own reward function, called by the signature of TRL, verl or verifiers, or as a
+    plain function of a program and its tests.
+
+    The layout of completions and tests is tried out: see `rewards.py`.
+    """
+    fitted = _rewards().fit(load_function(reference))
+    return fitted, f"{reference}, called {fitted.about}"
+
+
+def command(line: str) -> tuple[Ask, str]:
+    """Return a command that reads a case a line and writes whether its program is right."""
+    return _rewards().run_command(line), line
+
+
+def _rewards() -> types.ModuleType:
+    """Return the module `rewards`, which stands beside this one and is imported by its path."""
+    folder = os.path.dirname(os.path.abspath(__file__))
+    return import_file(os.path.join(folder, "rewards.py"), "yardstick_rewards")
 
 
 def function(reference: str) -> tuple[Ask, str]:

@@ -74,7 +74,14 @@ def main() -> None:
         kernel = judges.import_file(settings["kernel"], "yardstick_kernel")
         problem = _contain(kernel, settings["folder"], settings["keep"])
     ask, about = judges.make_judge(settings)
-    _send(answers, {"token": settings["token"], "containment": problem, "about": about})
+    begun = {
+        "token": settings["token"],
+        "containment": problem,
+        "about": about,
+        # What a judge lacks may show only where it is asked.
+        "cannot": list(getattr(ask, "cannot", ())),
+    }
+    _send(answers, begun)
     for line in requests:
         answer = _answer(ask, json.loads(line))
         _send(answers, {"token": settings["token"], **answer})
