@@ -314,7 +314,13 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     row = json.loads(next(block.text for block in blocks if block.language == "json"))
     answer = {"problem_id": "a", "response": f"Here it is:\n```python\n{row['code']}\n```\n"}
     problem = {"id": "a", "tests": row["tests"]}
-    for name, line in (("programs", row), ("problems", problem), ("answers", answer)):
+    rollout = {"uid": "a", "cases": row["tests"], "model_output": answer["response"]}
+    for name, line in (
+        ("programs", row),
+        ("problems", problem),
+        ("answers", answer),
+        ("rollouts", rollout),
+    ):
         (tmp_path / f"{name}.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
     for name in ("time_limit_seconds", "memory_limit_mib"):
         assert f"`{name}` ({Problem.model_fields[name].default:g})" in text_of(DOCS / "judging.md")
@@ -322,7 +328,7 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     for block in blocks:
         if block.language == "console":
             commands.append(block.text)
-    assert len(commands) == 2
+    assert len(commands) == 3
     for command in commands:
         assert "accepted" in run_here(command, tmp_path)
     assert (

@@ -138,7 +138,7 @@ MISTAKES = {
         'Unknown command "jugde". Did you mean "judge"? Available commands: judge, init, train, '
     ),
     "data biuld": 'Did you mean "build"? Available commands: audit, build, ',
-    "judge": "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl",
+    "judge": "nothing to judge; type: microcoder judge FILE",
     "judge --worker 2": "Did you mean --workers? Type",
     "judge x.jsonl -o y.jsonl --workers": "parameter --workers requires an argument.",
     "judge none.jsonl -o out.jsonl": "none.jsonl does not exist",

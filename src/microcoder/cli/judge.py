@@ -19,6 +19,7 @@ from microcoder.cli.judge_options import JudgeFlags, describe_lacks
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.machine import how_to_install
+from microcoder.judge.core.records import read_values
 from microcoder.judge.core.suspicions import ProgramOutcome, find_suspicions
 from microcoder.judge.core.types import CHECKER_CRASHED, Outcome, Verdict
 from microcoder.judge.languages.packages import load_profile, name_environment
@@ -34,6 +35,7 @@ _DEFAULTS = JudgeFlags()
 
 def judge(
     input_path: Path | None = None,
+    answers: Path | None = None,
     /,
     *,
     output: Annotated[Path | None, Parameter(name=["--output", "-o"])] = None,
@@ -48,14 +50,17 @@ def judge(
 ) -> None:
     """Judge the programs of a file; the same command resumes an interrupted run.
 
-    Two ways: `judge SUBMISSIONS -o VERDICTS`, and `judge --problems P --responses A` for a model's
-    saved answers.
+    `judge FILE`, or `judge PROBLEMS ANSWERS`, reads files of any form, and says what it takes them
+    for. Named: `judge SUBMISSIONS -o VERDICTS`, and `judge --problems P --responses A`.
 
     Parameters
     ----------
     input_path
         Submissions (.jsonl or .jsonl.gz), one object per line: id, code, tests, and optionally
-        language, fn_name, language_version, time_limit_seconds, memory_limit_mib, checker.
+        language, fn_name, language_version, time_limit_seconds, memory_limit_mib, checker. Or rows
+        of problems with answers in any form: JSON lines, JSON, Parquet, CSV.
+    answers
+        The file of answers, where input_path holds the problems alone; either may come first.
     output
         File for the verdicts, one line per submission, in the order of the input. With --responses,
         the folder of answers, verdicts and report, which `microcoder view` shows; by default
@@ -93,9 +98,15 @@ def judge(
         )
     if input_path is None:
         raise DataError(
-            "nothing to judge; type: microcoder judge SUBMISSIONS.jsonl -o VERDICTS.jsonl, or: "
-            "microcoder judge --problems PROBLEMS.jsonl --responses ANSWERS.jsonl"
+            "nothing to judge; type: microcoder judge FILE, or: microcoder judge PROBLEMS ANSWERS"
         )
+    if answers is not None or not _has_submissions(input_path):
+        if explain:
+            raise DataError("--explain is for files of submissions; leave it out")
+        paths = [path for path in (input_path, answers) if path is not None]
+        saved = _recognise(paths)
+        _judge_answers(saved, output, options, json=json, overwrite=overwrite)
+        return
     options.add_languages()
     submissions = read_submissions(input_path)
     if explain:
@@ -250,6 +261,41 @@ def _judge_answers(
             command = f"{how_to_install('insights')}, then {command}"
         print(f"{render_results(results)}\n")
         print(f"written to {folder}; to read the answers: {command}")
+
+
+# ----- Files of any form.
+
+
+def _has_submissions(path: Path) -> bool:
+    """Whether a file's first row is, or is meant to be, one of our submissions."""
+    # What is missing, or empty, has an error of its own there.
+    if not path.exists():
+        return True
+    if path.suffix in (".parquet", ".csv", ".tsv") or not path.is_file():
+        return not path.is_file()
+    for _, row in read_values(path, "submissions"):
+        return isinstance(row, dict) and "code" in row and "tests" in row
+    return True
+
+
+def _recognise(paths: list[Path]) -> _SavedAnswers:
+    """Return files of our own forms, made of files of any form; say what they were taken for."""
+    from microcoder.eval.recognition import recognise_files
+
+    recognised = recognise_files(paths)
+    for line in recognised.said:
+        print(f"microcoder: {line}", file=sys.stderr)
+    contents = sorted(digest_input(path) for path in paths)
+    # By content: the same files give the same folder, and so the same evaluation goes on.
+    digest = sha256("".join(contents).encode()).hexdigest()[:16]
+    problems, answers = recognised.write(Path("runs") / f"read-{digest}")
+    print(
+        f"microcoder: {len(recognised.problems)} problems and {len(recognised.answers)} rows of "
+        f"answers; the same in so many words: microcoder judge --problems {problems} "
+        f"--responses {answers}",
+        file=sys.stderr,
+    )
+    return _SavedAnswers(problems, answers, None, "")
 
 
 # ----- One submission, explained.

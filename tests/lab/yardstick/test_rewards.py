@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from microcoder.lab.yardstick.contained.judges import command
 from microcoder.lab.yardstick.contained.rewards import (
     RIGHT,
     SUM,
     WRONG,
     fit,
     read_score,
-    run_command,
 )
 
 Tests = Sequence[tuple[str, str]]
@@ -159,16 +159,16 @@ def test_a_command_is_asked_a_line_a_case(tmp_path: Path) -> None:
         "            for i, o in pairs]\n"
         "    print(json.dumps(all(said)), flush=True)\n"
     )
-    reward = run_command(f"{sys.executable} {script}")
+    reward, _ = command(f"{sys.executable} {script}")
     assert reward({**SUM, "code": RIGHT}) is True
     assert reward({**SUM, "code": WRONG}) is False
 
 
 def test_a_command_that_ends_is_refused() -> None:
     with pytest.raises(OSError, match="the command ended with 0: true"):
-        run_command("true")
+        command("true")
 
 
 def test_a_command_that_says_yes_to_everything_is_refused() -> None:
     with pytest.raises(TypeError, match="True of a right program, and True of a wrong one"):
-        run_command("yes true")
+        command("yes true")

@@ -9,6 +9,7 @@ Adapters of other projects have the same form, in files such as `examples/judges
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -184,7 +185,23 @@ def reward(reference: str) -> tuple[Ask, str]:
 
 def command(line: str) -> tuple[Ask, str]:
     """Return a command that reads a case a line and writes whether its program is right."""
-    return _rewards().run_command(line), line
+    process = processes.Popen(
+        line, shell=True, text=True, stdin=processes.PIPE, stdout=processes.PIPE
+    )
+
+    def ask(case: str) -> str:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        # The pipe is broken where the command has ended, as its empty answer then says.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(f"{case}\n")
+            process.stdin.flush()
+        answer = process.stdout.readline()
+        if not answer:
+            raise OSError(f"the command ended with {process.wait()}: {line}")
+        return answer
+
+    return _rewards().fit_command(ask), line
 
 
 def _rewards() -> types.ModuleType:

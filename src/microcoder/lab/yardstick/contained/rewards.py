@@ -10,12 +10,10 @@ of that right program is what a program needs to be accepted.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import itertools
 import json
 import math
-import subprocess
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
@@ -134,27 +132,21 @@ async def _wait_for(returned: Awaitable[object]) -> object:
     return await returned
 
 
-def run_command(command: str) -> Reward:
-    """Return a judge that is a command: it reads a case, a line of JSON, and writes a score.
+def fit_command(ask: Callable[[str], str]) -> Reward:
+    """Return a judge that is a command: it is sent a case, a line of JSON, and answers a score.
 
-    It writes a line of JSON: true, false, null, a number, or an object with `score`, of which 1 is
-    right. It goes on until its stdin ends.
+    It answers a line of JSON: true, false, null, a number, or an object with `score`, of which 1 is
+    right.
+
+    Args:
+        ask: sends a line to the command, and returns its next one.
+
+    Raises:
+        TypeError: it tells a right program not from a wrong one.
     """
-    process = subprocess.Popen(
-        command, shell=True, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    )
 
     def call(case: Case) -> object:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        # The pipe is broken where the command has ended, as its empty answer then says.
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps({**case, **lay_out_dict(case)}) + "\n")
-            process.stdin.flush()
-        line = process.stdout.readline()
-        if not line:
-            raise OSError(f"the command ended with {process.wait()}: {command}")
-        return json.loads(line)
+        return json.loads(ask(json.dumps({**case, **lay_out_dict(case)})))
 
     judged = Reward(call, 1 - SLACK, "a line of JSON a case")
     is_right = judged({**SUM, "code": RIGHT})
