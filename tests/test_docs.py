@@ -279,6 +279,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     "prompts-rewards.md": {},
 }
 NOT_RUN = {
+    "trainers.md": "run by tests/test_trainers_page.py, as each trainer calls them",
     "serving.md": "asks another machine's service, and a Ray cluster; tests/judge has both",
     "dataset.md": "downloads from the Hub, and is a file of its own",
     "replay.md": "replays runs that a reader has; tests/replay has some",
