@@ -111,6 +111,12 @@ def render_commands() -> str:
         "",
         "Every command with its options. Written by `make docs` from the code.",
         "",
+        "Exit codes: 0 done, 1 ended without what was asked for, 2 a mistake or a machine that is",
+        "not fit, said in a line, 130 interrupted, 141 a closed pipe.",
+        "`microcoder --install-completion` completes commands and options in bash, zsh and fish.",
+        "With "
+        "`--json` a command prints one JSON object, with `output`, the file or folder it wrote.",
+        "",
     ]
     return "\n".join([*head, text[text.index("## microcoder judge") :].rstrip(), ""])
 

@@ -1,6 +1,7 @@
 """What a start of the command line imports, and what it says about its verbs."""
 
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -208,3 +209,20 @@ def test_a_mistake_is_one_line_with_what_to_type(
     assert said.err.count("\n") == 1
     assert MISTAKES[command] in said.err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty.toml", "folder"]
+
+
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash here")
+def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
+    home = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
+    type_it = [sys.executable, "-m", "microcoder", "--install-completion"]
+    subprocess.run(type_it, env=home, check=True, capture_output=True)
+    (script,) = [path for path in tmp_path.rglob("microcoder") if path.is_file()]
+    asked = (
+        f"source {script}\n"
+        "COMP_WORDS=(microcoder au); COMP_CWORD=1; _microcoder microcoder au microcoder\n"
+        'echo "${COMPREPLY[@]}"\n'
+        "COMP_WORDS=(microcoder judge --ov); COMP_CWORD=2; _microcoder microcoder --ov judge\n"
+        'echo "${COMPREPLY[@]}"\n'
+    )
+    done = subprocess.run(["bash", "-c", asked], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["audit-judge", "--overwrite"]

@@ -269,6 +269,8 @@ def build_app(arguments: Sequence[str] = ()) -> App:
         app.command(
             f"microcoder.cli.{function}", name=verb, help=None if verb in named else summary
         )
+    # For the shell that types it: bash, zsh or fish.
+    app.register_install_completion_command(add_to_startup=True)
     return app
 
 

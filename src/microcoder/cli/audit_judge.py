@@ -1,5 +1,6 @@
 """`microcoder audit-judge`: a benchmark of judges of programs."""
 
+import json as json_module
 import re
 import sys
 from functools import partial
@@ -7,7 +8,7 @@ from pathlib import Path
 
 from cyclopts.types import PositiveInt
 
-from microcoder.cli.display import Flag
+from microcoder.cli.display import Flag, Json
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import require_linux
 from microcoder.lab.yardstick.cases import Suite
@@ -26,6 +27,7 @@ def audit_judge(
     python: Path | None = None,
     lanes: PositiveInt = 2,
     uncontained: Flag = False,
+    json: Json = False,
 ) -> None:
     """Benchmark any code judge: reward hacking, false rejections, isolation, speed. See
     docs/judges.md.
@@ -60,7 +62,7 @@ def audit_judge(
     require_linux()
     from microcoder.lab.yardstick.audits import ask_judge, make_plan
     from microcoder.lab.yardstick.named_judges import read_judge
-    from microcoder.lab.yardstick.results import write_badge, write_json, write_page
+    from microcoder.lab.yardstick.results import summarise, write_badge, write_json, write_page
 
     if python is not None and not python.is_file():
         raise ConfigError(
@@ -81,7 +83,10 @@ def audit_judge(
         if audits[-1].results:
             name = re.sub(r"[^A-Za-z0-9.-]+", "-", judged.label).strip("-")
             (out / f"{name}.svg").write_text(write_badge(audits[-1]))
-    print(f"{out / 'audit.md'}")
+    if json:
+        print(json_module.dumps({"output": str(out), "judges": summarise(audits)}))
+    else:
+        print(f"{out / 'audit.md'}")
     # A script must not take an audit that asked no judge for a success.
     if not any(audit.results for audit in audits):
         raise SystemExit(1)

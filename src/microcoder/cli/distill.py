@@ -1,6 +1,7 @@
 """`microcoder distill`: fine-tune a model on answers."""
 
 import hashlib
+import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -9,6 +10,7 @@ from cyclopts import Parameter
 
 from microcoder.cli.display import (
     DryRun,
+    Json,
     Overrides,
     Recipes,
     StepDisplay,
@@ -27,6 +29,7 @@ def distill(
     source: Annotated[Path | None, Parameter(name="--from")] = None,
     run_dir: Path | None = None,
     dry_run: DryRun = False,
+    json: Json = False,
 ) -> None:
     """Fine-tune a model on answers of a run or an evaluation: baselines without reinforcement
     learning.
@@ -65,6 +68,9 @@ def distill(
         summary = run_distillation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
+    if json:
+        print(json_module.dumps({"output": str(target), **summary}))
+        return
     print(
         f"{summary['num_answers']} answers, {summary['num_tokens']:,} tokens, "
         f"{summary['num_updates']} updates; the model: {target / 'model'}"

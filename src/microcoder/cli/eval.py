@@ -1,5 +1,6 @@
 """`microcoder eval`: a model, or its answers, on a benchmark."""
 
+import json as json_module
 import sys
 from pathlib import Path
 from typing import Annotated
@@ -8,6 +9,7 @@ from cyclopts import Parameter
 
 from microcoder.cli.display import (
     DryRun,
+    Json,
     Overrides,
     Recipes,
     StepDisplay,
@@ -26,6 +28,7 @@ def evaluate(
     form: Annotated[str | None, Parameter(name=["--format"])] = None,
     columns: str = "",
     dry_run: DryRun = False,
+    json: Json = False,
 ) -> None:
     """Evaluate a model, or answers from a file, on LiveCodeBench, HumanEval or MBPP.
 
@@ -73,5 +76,8 @@ def evaluate(
         results = run_evaluation(
             resolved, run_directory=target, observer=display, command=["microcoder", *sys.argv[1:]]
         )
+    if json:
+        print(json_module.dumps({"output": str(target), **results}))
+        return
     print(f"{render_results(results)}\n")
     print(f"written to {target}; type `microcoder report {target}` to see this again")

@@ -75,6 +75,22 @@ def _rates(audit: Audit) -> dict[str, Rate]:
     return rates
 
 
+def summarise(audits: Sequence[Audit]) -> list[dict[str, object]]:
+    """Return of each judge its figures, without the cases."""
+    summaries: list[dict[str, object]] = []
+    for audit in audits:
+        summaries.append(
+            {
+                "judge": audit.judged.label,
+                "about": audit.about,
+                "problem": audit.problem,
+                "num_not_asked": audit.num_not_asked,
+                "rates": _rates(audit),
+            }
+        )
+    return summaries
+
+
 def write_json(audits: Sequence[Audit], plan: YardstickPlan) -> str:
     """Return all results as JSON text.
 
