@@ -315,7 +315,8 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     row = json.loads(next(block.text for block in blocks if block.language == "json"))
     answer = {"problem_id": "a", "response": f"Here it is:\n```python\n{row['code']}\n```\n"}
     problem = {"id": "a", "tests": row["tests"]}
-    rollout = {"uid": "a", "cases": row["tests"], "model_output": answer["response"]}
+    said = {"model_output": answer["response"], "reward": 1.0}
+    rollout = {"uid": "a", "cases": row["tests"], **said}
     for name, line in (
         ("programs", row),
         ("problems", problem),
@@ -329,7 +330,7 @@ def test_commands_that_judge_files_run(tmp_path: Path) -> None:
     for block in blocks:
         if block.language == "console":
             commands.append(block.text)
-    assert len(commands) == 3
+    assert len(commands) == 4
     for command in commands:
         assert "accepted" in run_here(command, tmp_path)
     assert (

@@ -9,7 +9,7 @@ from collections import Counter
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 from cyclopts import Parameter
 
@@ -29,6 +29,9 @@ from microcoder.judge.run.submissions import Submission, VerdictFile, digest_inp
 from microcoder.judge.run.verdicts import PreparedProblem
 from microcoder.train.metrics import share_reasons
 
+if TYPE_CHECKING:
+    from microcoder.eval.recognition import Recognised
+
 _DEFAULTS = JudgeFlags()
 """The options where a command names none."""
 
@@ -45,6 +48,7 @@ def judge(
     form: Annotated[str | None, Parameter(name=["--format"])] = None,
     columns: str = "",
     explain: str = "",
+    against: str = "",
     json: Json = False,
     overwrite: Flag = False,
 ) -> None:
@@ -80,6 +84,9 @@ def judge(
     explain
         Judge the submission of this id once more, and print what was decided about its time, and
         why; nothing is written.
+    against
+        Column beside the answers with another judge's verdicts or rewards: show where the two part,
+        and what a plain run of the program says. Of files of any form.
     overwrite
         Discard what earlier runs wrote to this output.
     """
@@ -104,9 +111,24 @@ def judge(
         if explain:
             raise DataError("--explain is for files of submissions; leave it out")
         paths = [path for path in (input_path, answers) if path is not None]
-        saved = _recognise(paths)
-        _judge_answers(saved, output, options, json=json, overwrite=overwrite)
+        _judge_any(paths, against, output, options, json=json, overwrite=overwrite)
         return
+    _judge_file(input_path, output, options, explain, json=json, overwrite=overwrite)
+
+
+# ----- A file of submissions.
+
+
+def _judge_file(
+    input_path: Path,
+    output: Path | None,
+    options: JudgeFlags,
+    explain: str,
+    *,
+    json: bool,
+    overwrite: bool,
+) -> None:
+    """Judge a file of submissions into a file of verdicts, or explain one verdict."""
     options.add_languages()
     submissions = read_submissions(input_path)
     if explain:
@@ -122,9 +144,6 @@ def judge(
         print(json_module.dumps({"output": str(target), **summary}))
     else:
         _print_summary(target, summary)
-
-
-# ----- A file of submissions.
 
 
 def _check_output(output: Path | None, input_path: Path) -> Path:
@@ -213,8 +232,12 @@ class _SavedAnswers(NamedTuple):
 
 def _judge_answers(
     saved: _SavedAnswers, output: Path | None, options: JudgeFlags, *, json: bool, overwrite: bool
-) -> None:
-    """Judge saved answers by an evaluation with the file as its generation; print the results."""
+) -> Path:
+    """Judge saved answers by an evaluation with the file as its generation; print the results.
+
+    Returns:
+        The evaluation's folder.
+    """
     # For its errors: an option of the sandbox may be wrong.
     options.read()
     # An evaluation has no keys for these.
@@ -261,6 +284,7 @@ def _judge_answers(
             command = f"{how_to_install('insights')}, then {command}"
         print(f"{render_results(results)}\n")
         print(f"written to {folder}; to read the answers: {command}")
+    return folder
 
 
 # ----- Files of any form.
@@ -278,13 +302,35 @@ def _has_submissions(path: Path) -> bool:
     return True
 
 
-def _recognise(paths: list[Path]) -> _SavedAnswers:
-    """Return files of our own forms, made of files of any form; say what they were taken for."""
+def _judge_any(
+    paths: list[Path],
+    against: str,
+    output: Path | None,
+    options: JudgeFlags,
+    *,
+    json: bool,
+    overwrite: bool,
+) -> None:
+    """Judge files of any form, and compare the verdicts with another judge's if asked."""
+    recognised = _recognise(paths, against)
+    saved = _write_recognised(paths, recognised)
+    folder = _judge_answers(saved, output, options, json=json, overwrite=overwrite)
+    if against:
+        _compare(folder, recognised, options, json=json)
+
+
+def _recognise(paths: list[Path], against: str) -> "Recognised":
+    """Return what files of any form hold, and say what they were taken for."""
     from microcoder.eval.recognition import recognise_files
 
-    recognised = recognise_files(paths)
+    recognised = recognise_files(paths, against=against)
     for line in recognised.said:
         print(f"microcoder: {line}", file=sys.stderr)
+    return recognised
+
+
+def _write_recognised(paths: list[Path], recognised: "Recognised") -> _SavedAnswers:
+    """Write what was recognised in our own forms, and say by which command it would be named."""
     contents = sorted(digest_input(path) for path in paths)
     # By content: the same files give the same folder, and so the same evaluation goes on.
     digest = sha256("".join(contents).encode()).hexdigest()[:16]
@@ -296,6 +342,21 @@ def _recognise(paths: list[Path]) -> _SavedAnswers:
         file=sys.stderr,
     )
     return _SavedAnswers(problems, answers, None, "")
+
+
+def _compare(folder: Path, recognised: "Recognised", options: JudgeFlags, *, json: bool) -> None:
+    """Print another judge's verdicts beside ours, and write them into the evaluation's folder."""
+    from microcoder.eval.report import EvaluationFolder
+    from microcoder.eval.second_opinion import compare, index_opinions
+
+    opinions = index_opinions(recognised.answers, recognised.opinions)
+    with options.open() as judging:
+        comparison = compare(EvaluationFolder(folder), recognised.problems, opinions, judging)
+    page = folder / "against.md"
+    page.write_text(f"{comparison.describe()}\n", encoding="utf-8")
+    # With --json stdout is one object.
+    stream = sys.stderr if json else sys.stdout
+    print(f"\n{comparison.describe()}\n\nwritten to {page}", file=stream)
 
 
 # ----- One submission, explained.

@@ -95,6 +95,9 @@ class Recognised:
     problems: tuple[Problem, ...]
     answers: tuple[Mapping[str, Any], ...]
     """Rows of `problem_id` and `response`."""
+    opinions: tuple[object, ...]
+    """Of each row another judge's verdict, as it stands in the file; empty if none was asked
+    for."""
     said: tuple[str, ...]
     """What the files were taken for, a line each."""
 
@@ -128,8 +131,12 @@ class _Reading:
         return " ".join(parts)
 
 
-def recognise_files(paths: Sequence[Path]) -> Recognised:
+def recognise_files(paths: Sequence[Path], *, against: str = "") -> Recognised:
     """Return the problems and answers of one file or of two.
+
+    Args:
+        paths: the files.
+        against: the column beside the answers with another judge's verdicts or rewards.
 
     Raises:
         DataError: no file has problems, or none has answers; what was seen and what is missing.
@@ -147,8 +154,8 @@ def recognise_files(paths: Sequence[Path]) -> Recognised:
     said = [f"{path}: problems, {len(tables[path])} rows ({reading.describe() or 'our own rows'})"]
     others = [other for other in paths if other != path]
     if not others:
-        return _take_one(path, tables[path], reading, said)
-    return _take_two(tables[path], reading, others[0], tables[others[0]], said)
+        return _take_one(path, tables[path], reading, said, against)
+    return _take_two(tables[path], reading, others[0], tables[others[0]], said, against)
 
 
 # ----- Rows of any file.
@@ -431,17 +438,21 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def _take_one(path: Path, rows: Sequence[Row], reading: _Reading, said: list[str]) -> Recognised:
+def _take_one(
+    path: Path, rows: Sequence[Row], reading: _Reading, said: list[str], against: str
+) -> Recognised:
     """Return the problems of a file, and the answers that stand beside them."""
     problems, ids, refused = _name_problems(rows, reading)
     said += _describe_refused(refused)
     column = find_answers(rows[:NUM_LOOKED_AT], _own_columns(rows[0], reading))
     answers = []
+    opinions = []
     if column:
         said.append(f"answers: column {column}")
         for row, problem_id in zip(rows, ids, strict=True):
             if problem_id:
                 answers.append({"problem_id": problem_id, "response": _value_at(row, column)})
+                opinions += _opinion_of(row, against)
     else:
         said.append("answers: none beside them, so their own references are judged")
         for problem in problems:
@@ -453,7 +464,7 @@ def _take_one(path: Path, rows: Sequence[Row], reading: _Reading, said: list[str
             f"{path} has problems, but no answers and no references (columns: {shown}); add the "
             f"file of answers: microcoder judge {path} ANSWERS"
         )
-    return Recognised(tuple(problems), tuple(answers), tuple(said))
+    return Recognised(tuple(problems), tuple(answers), tuple(opinions), tuple(said))
 
 
 def _take_two(
@@ -462,6 +473,7 @@ def _take_two(
     path: Path,
     answer_rows: Sequence[Row],
     said: list[str],
+    against: str,
 ) -> Recognised:
     """Return the problems of one file, and the answers of another."""
     problems, ids, refused = _name_problems(rows, reading)
@@ -476,15 +488,31 @@ def _take_two(
     names, how = _join(rows, ids, answer_rows)
     said.append(f"{path}: answers, column {column}, to the problem {how}")
     answers = []
+    opinions = []
     num_strangers = 0
     for row, problem_id in zip(answer_rows, names, strict=True):
         if problem_id:
             answers.append({"problem_id": problem_id, "response": _value_at(row, column)})
+            opinions += _opinion_of(row, against)
         else:
             num_strangers += 1
     if num_strangers:
         said.append(f"{num_strangers} answers name none of these problems, and are left out")
-    return Recognised(tuple(problems), tuple(answers), tuple(said))
+    return Recognised(tuple(problems), tuple(answers), tuple(opinions), tuple(said))
+
+
+def _opinion_of(row: Row, against: str) -> list[object]:
+    """Return another judge's verdict in a row, as a list of one; an empty list if none is asked.
+
+    Raises:
+        DataError: there is no such column.
+    """
+    if not against:
+        return []
+    if against not in list(list_paths(row)):
+        shown = shorten(", ".join(list_paths(row)))
+        raise DataError(f"--against {against}: the answers have no such column; they have {shown}")
+    return [_value_at(row, against)]
 
 
 def _join(
