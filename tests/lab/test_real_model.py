@@ -2,6 +2,7 @@
 
 import re
 
+import real_training
 from real_model import describe
 
 from microcoder.judge.core.files import read_rows
@@ -14,4 +15,13 @@ def test_every_count_of_the_report_is_on_the_page() -> None:
     page = (DOCS / "insights" / "real-model.md").read_text(encoding="utf-8")
     missing = [count for count in counts if count not in page]
     assert len(counts) == 8
+    assert missing == []
+
+
+def test_every_count_of_the_training_is_on_the_page() -> None:
+    report = real_training.describe(read_rows(ROOT / "records" / "real_training.jsonl"))
+    counts = re.findall(r"\d+ of \d+", report)
+    page = (DOCS / "insights" / "real-model.md").read_text(encoding="utf-8")
+    missing = [count for count in counts if count not in page]
+    assert len(counts) >= 6
     assert missing == []
