@@ -299,6 +299,39 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
     assert contents(other) == contents(recipe.parent / "corpus")
 
 
+@pytest.mark.slow
+def test_three_builds_on_a_busy_machine_give_the_same_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A reference takes about as long as the boundary between two limits, beside other work."""
+    monkeypatch.setenv("MICROCODER_DECISIONS", str(tmp_path / "decisions"))
+    near = "a, b = map(int, input().split())\nfor i in range(9_000_000): pass\nprint(a + b + 5)\n"
+    rows = [{**row(5), "solutions": json.dumps([near])}, row(6)]
+    write_rows(tmp_path / "raw.jsonl", rows)
+    recipe = tmp_path / "build.toml"
+    recipe.write_text(
+        'name = "near"\nworkers = 1\n[generate]\nmode = "off"\n'
+        "[verify]\nmin_hidden_tests = 1\n"
+        f'[[sources]]\npath = "{tmp_path / "raw.jsonl"}"\nformat = "apps"\n'
+    )
+    outputs = []
+    for number in range(3):
+        output = tmp_path / str(number)
+        hogs = []
+        for _ in range(number):
+            hogs.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+        try:
+            build(recipe, "--output", str(output))
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+        outputs.append(contents(output))
+    assert outputs[0] == outputs[1]
+    assert outputs[0] == outputs[2]
+
+
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
     lines = [json.dumps(row(number)).encode() for number in (1, 2)]
     path = pack(
@@ -627,7 +660,14 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
+    resources = Resources(
+        work=tmp_path,
+        decisions=(),
+        benchmarks=(),
+        compared="",
+        responses=None,
+        judge=JudgeOptions(),
+    )
     first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)

@@ -30,12 +30,13 @@ from microcoder.data.corpus.translation import (
     Translator,
     translate,
 )
+from microcoder.data.decisions import Decisions
 from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
-from microcoder.data.filter.contamination import build_index, describe_hits
+from microcoder.data.filter.contamination import build_index, describe_hits, read_hits, write_hits
 from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.pipeline.parts import Part, cut, read_rows
-from microcoder.data.pipeline.steps import Row, Work
+from microcoder.data.pipeline.steps import Row, Work, digest, source_digest
 from microcoder.data.sources import Shard, collect_shard
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.settings import GenerateSettings
@@ -71,8 +72,12 @@ class Resources:
 
     work: Path
     """Folder of answers, verdicts and counts."""
+    decisions: tuple[Path, ...]
+    """Folders of what was decided by measurement."""
     benchmarks: tuple[SourceSettings, ...]
     """Benchmarks, with archives unpacked."""
+    compared: str
+    """Digest of the benchmarks."""
     responses: Path | None
     """File of a model's attempts at problems."""
     judge: JudgeOptions
@@ -80,6 +85,18 @@ class Resources:
     def open_judge(self, **rules: Unpack[JudgeKeys]) -> Judge:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
+
+    def open_decisions(self, judge: Judge, *deciding: str, code: Sequence[str]) -> Decisions:
+        """Return what was decided earlier by the same code, settings and packages.
+
+        Args:
+            judge: it decides by its code and the packages of programs.
+            deciding: what else decides besides a row.
+            code: modules and packages whose code decides.
+        """
+        sources = map(source_digest, ("microcoder.judge", "microcoder.data.formats", *code))
+        version = digest(judge.environment.identity, *deciding, *sources)
+        return Decisions(self.decisions, version=version)
 
     def open_endpoint(self, settings: EndpointSettings, opened: ExitStack) -> Endpoint:
         """Return a client that is closed with `opened`."""
@@ -244,9 +261,24 @@ def open_compare(
     """Return the step's work: reject problems that behave like a benchmark problem."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
+    decisions = resources.open_decisions(
+        judge,
+        resources.compared,
+        code=(
+            "microcoder.data.behaviour",
+            "microcoder.data.clean",
+            "microcoder.data.filter",
+            "microcoder.data.inputs",
+        ),
+    )
 
     def compare(candidate: Candidate) -> Row:
-        hits = find_behaviour(candidate, index, judge)
+        name = decisions.name(candidate)
+        kept = decisions.find(name)
+        if kept is None:
+            # A program may be too slow for an input here and not there.
+            kept = decisions.keep(name, write_hits(find_behaviour(candidate, index, judge)))
+        hits = read_hits(kept)
         if hits:
             return candidate.reject("filter", "contaminated", describe_hits(hits))
         return candidate
@@ -337,6 +369,11 @@ def open_verify(
     # A file of SQLite is for one machine.
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
     store = opened.enter_context(VerdictStore(path))
+    decisions = resources.open_decisions(
+        judge,
+        settings.model_dump_json(),
+        code=("microcoder.data.verify",),
+    )
     # So many that all workers are busy, and few enough that progress is shown by rows.
     most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
 
@@ -347,7 +384,13 @@ def open_verify(
             most=most,
             size=_BYTES_AT_ONCE,
         ):
-            yield from verify(batch, judge, settings, store=store)
+            yield from verify(
+                batch,
+                judge,
+                settings,
+                store=store,
+                decisions=decisions,
+            )
 
     return work
 
