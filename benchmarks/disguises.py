@@ -1,5 +1,5 @@
 """Which disguised benchmark problems are found, and which near misses are flagged:
-`python benchmarks/disguises.py`.
+`python benchmarks/disguises.py`, or with `--without-code` by their tests alone.
 
 The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of
 problems of HumanEval, MBPP and LiveCodeBench, with tests of their own, and near misses; most of
@@ -13,12 +13,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from figures import DATA, ROOT
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.pairs import index_behaviour
 from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
 from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.filter.contamination import Hit, build_index, find_hits
@@ -47,10 +49,14 @@ def main() -> None:
         behaviour = index_behaviour(benchmark)
         counts: Counter[tuple[str, str]] = Counter()
         start = time.process_time()
-        for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):
-            candidate = item.candidate(number)
-            by_words = find_hits(candidate, words)
-            hits = by_words + find_behaviour(candidate, behaviour, judge)
+        items = (*planted.DISGUISED, *planted.NEAR_MISSES)
+        if "--without-code" in sys.argv:
+            items = tuple(replace(item, has_code=False) for item in items)
+        candidates = [item.candidate(number) for number, item in enumerate(items)]
+        compared = find_behaviour(candidates, behaviour, judge)
+        for number, (item, by_execution) in enumerate(zip(items, compared, strict=True)):
+            by_words = find_hits(candidates[number], words)
+            hits = by_words + by_execution
             is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
             kind, part = name_parts(item)
             for name in (kind, part):

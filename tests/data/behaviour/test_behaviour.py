@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour
 from microcoder.data.behaviour.outputs import compare, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.pairs import BehaviourIndex, index_behaviour
 from microcoder.data.behaviour.running import ProgramRun, run_programs
 from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
 from microcoder.data.corpus.settings import SourceSettings
+from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
@@ -18,6 +20,11 @@ from tests.data.behaviour import planted
 from tests.data.published import find_archive
 
 RUNNING_TOTALS = "import itertools\ndef f(numbers):\n    return list(itertools.accumulate(numbers))"
+
+
+def find_one(candidate: Candidate, index: BehaviourIndex, judge: Judge) -> list[Hit]:
+    (hits,) = find_behaviour([candidate], index, judge)
+    return hits
 
 
 def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
@@ -53,7 +60,7 @@ SACKS = (
 def test_a_story_with_another_input_format_is_found_and_the_reason_said(
     judge: Judge, solved: bool
 ) -> None:
-    (hit,) = find_behaviour(
+    (hit,) = find_one(
         problem(MILLER, *SACKS, solved=solved),
         index_behaviour([TOTALS]),
         judge,
@@ -69,7 +76,7 @@ def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(judge: 
         TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55)
     )
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
-    (hit,) = find_behaviour(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
+    (hit,) = find_one(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
     assert "the program here gives" in hit.detail
 
 
@@ -95,7 +102,7 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
         (("2\n60 47\n"), "107\n"),
         (("2\n300 1\n"), "301\n"),
     )
-    assert find_behaviour(total, index_behaviour([positives]), judge) == []
+    assert find_one(total, index_behaviour([positives]), judge) == []
 
 
 def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
@@ -120,11 +127,11 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judg
     for a, b in pairs:
         tests.append((f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n"))
     index = index_behaviour([problem(code, *shown)])
-    (hit,) = find_behaviour(problem("", *tests, solved=False), index, judge)
+    (hit,) = find_one(problem("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
-    assert find_behaviour(problem("", *tests[:4], solved=False), index, judge) == []
+    assert find_one(problem("", *tests[:4], solved=False), index, judge) == []
     fails_for_no = index_behaviour([problem(f"{code} or 1 // 0", *shown)])
-    assert find_behaviour(problem("", *tests, solved=False), fails_for_no, judge) == []
+    assert find_one(problem("", *tests, solved=False), fails_for_no, judge) == []
 
 
 def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(
@@ -190,7 +197,7 @@ def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
     titles = {problem.id: problem.title for problem in problems}
     copies = [planted.DISGUISED[number] for number in (0, 4, 9, 19, 24, 28)]
     for number, item in enumerate(copies):
-        hits = find_behaviour(item.candidate(number), index, judge)
+        hits = find_one(item.candidate(number), index, judge)
         assert item.titles & {titles[hit.problem_id] for hit in hits}, item.statement
     for number, item in enumerate(planted.NEAR_MISSES[:6]):
-        assert find_behaviour(item.candidate(number), index, judge) == [], item.statement
+        assert find_one(item.candidate(number), index, judge) == [], item.statement

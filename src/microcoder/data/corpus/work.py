@@ -13,7 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.pairs import index_behaviour
 from microcoder.data.clean.stage import finish, process
 from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
 from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
@@ -48,6 +49,7 @@ from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.run.options import JudgeKeys
 
 _TESTS_MIB = 128
@@ -59,6 +61,8 @@ _LEAST_AT_ONCE = 8
 """Problems verified at once, at least (fewer if their tests are large)."""
 _AT_ONCE_A_WORKER = 4
 """Problems verified at once per worker."""
+_COMPARED_AT_ONCE = 32
+"""Problems whose programs are compared at once: a benchmark's program is loaded once for all."""
 _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests at which a batch to verify ends early: each byte is several times in memory."""
 
@@ -272,20 +276,24 @@ def open_compare(
         ),
     )
 
-    def compare(candidate: Candidate) -> Row:
-        name = decisions.name(candidate)
-        kept = decisions.find(name)
-        if kept is None:
+    def decide(batch: Sequence[Candidate]) -> list[str]:
+        names = [decisions.name(candidate) for candidate in batch]
+        kept = [decisions.find(name) for name in names]
+        unknown = [number for number, text in enumerate(kept) if text is None]
+        found = find_behaviour([batch[number] for number in unknown], index, judge)
+        for number, hits in zip(unknown, found, strict=True):
             # A program may be too slow for an input here and not there.
-            kept = decisions.keep(name, write_hits(find_behaviour(candidate, index, judge)))
-        hits = read_hits(kept)
-        if hits:
-            return candidate.reject("filter", "contaminated", describe_hits(hits))
-        return candidate
+            kept[number] = decisions.keep(names[number], write_hits(hits))
+        return [text or "" for text in kept]
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        # Each thread waits for its programs, of which as many run at once as there are workers.
-        return _map("filter", compare, candidates, at_once=judge.workers)
+        for batch in cut_pieces(candidates, _COMPARED_AT_ONCE):
+            for candidate, text in zip(batch, decide(batch), strict=True):
+                hits = read_hits(text)
+                if hits:
+                    yield candidate.reject("filter", "contaminated", describe_hits(hits))
+                else:
+                    yield candidate
 
     return work
 
