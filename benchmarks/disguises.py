@@ -56,7 +56,7 @@ def main() -> None:
         compared = find_behaviour(candidates, behaviour, judge)
         for number, (item, by_execution) in enumerate(zip(items, compared, strict=True)):
             by_words = find_hits(candidates[number], words)
-            hits = by_words + by_execution
+            hits = by_words + by_execution.hits
             is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
             kind, part = name_parts(item)
             for name in (kind, part):

@@ -23,8 +23,8 @@ RUNNING_TOTALS = "import itertools\ndef f(numbers):\n    return list(itertools.a
 
 
 def find_one(candidate: Candidate, index: BehaviourIndex, judge: Judge) -> list[Hit]:
-    (hits,) = find_behaviour([candidate], index, judge)
-    return hits
+    (compared,) = find_behaviour([candidate], index, judge)
+    return compared.hits
 
 
 def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:

@@ -8,6 +8,7 @@ Another story, language or input format changes the words, but not what a progra
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,14 @@ _LEAST_SMALL = 4
 """On how many different outputs they agree where all of these are small numbers."""
 _LEAST_BITS = 14.0
 """Evidence in bits: minus the binary logarithm of how likely an unrelated program agrees as far."""
+_LEAST_BACKED_OWN = 5
+"""On how many of the problem's own inputs they agree, all, where fewer bits are enough."""
+_BACKED_BITS = 9.0
+"""Bits that are enough for answers that are no labels and of which `_LEAST_SMALL` differ."""
+_SHARED_BITS = 5.0
+"""Bits that are enough where both problems show the same inputs."""
+_LEAST_SHARED = 3
+"""How many inputs both show then."""
 _OWN_SHARE = 0.9
 """Share of the problem's own inputs on which they agree."""
 _OTHER_SHARE = 0.75
@@ -70,15 +79,22 @@ _NUM_VARIED = 16
 """How many inputs are varied."""
 
 
+class Compared(NamedTuple):
+    """What the comparison of a problem with the benchmarks came to, the strongest evidence
+    first."""
+
+    hits: list[Hit]
+    """A hit for each benchmark problem that behaves like it."""
+    suspects: list[Hit]
+    """Benchmark problems that may: nothing differs, and there is too little evidence for a hit."""
+
+
 def find_behaviour(
     candidates: Sequence[Candidate],
     index: BehaviourIndex,
     judge: Judge,
-) -> list[list[Hit]]:
-    """Return for each candidate a hit for each benchmark problem that behaves like it.
-
-    The strongest evidence comes first.
-    """
+) -> list[Compared]:
+    """Compare what each candidate computes with what the benchmarks' problems compute."""
     # All together, since a process then loads a benchmark's program once for many problems.
     pairs_by_row = [find_pairs(candidate, index) for candidate in candidates]
     # From cheap to dear: each phase runs only what the one before has left.
@@ -86,11 +102,19 @@ def find_behaviour(
     trials = _try_cases(trials, judge, runs_other=True)
     trials = _try_cases(trials, judge, runs_other=False)
     trials = _try_varied(trials, judge)
-    hits_by_row: list[list[Hit]] = [[] for _ in candidates]
+    compared = [Compared([], []) for _ in candidates]
     for trial in trials:
         if trial.is_convincing:
-            hits_by_row[trial.row].append(trial.to_hit())
-    return list(map(_keep_strongest, hits_by_row))
+            compared[trial.row].hits.append(trial.to_hit())
+        elif trial.is_suspect:
+            compared[trial.row].suspects.append(trial.to_hit())
+    return [
+        Compared(
+            _keep_strongest(hits),
+            _keep_strongest(suspects),
+        )
+        for hits, suspects in compared
+    ]
 
 
 def _keep_strongest(hits: list[Hit]) -> list[Hit]:
@@ -117,8 +141,14 @@ class _Trial:
     num_agreed: int = 0
     num_own: int = 0
     """Inputs of one problem on which the other's program agrees: the problem's own, if it can."""
+    num_shared: int = 0
+    """Inputs that both problems show, in whatever format."""
+    is_whole: bool = True
+    """Whether they agree on every input so far."""
     answers: set[Tokens] = field(default_factory=set)
-    """Different outputs on which they agree, without those that repeat the input."""
+    """Different outputs on which they agree."""
+    echoes: set[Tokens] = field(default_factory=set)
+    """Those of them that only repeat an input."""
     details: tuple[str, ...] = ()
     """What each phase came to."""
     how: str = ""
@@ -137,14 +167,35 @@ class _Trial:
     @property
     def is_convincing(self) -> bool:
         """Whether there is enough evidence for a hit."""
-        if self.bits < _LEAST_BITS or self.num_agreed < _LEAST_INPUTS:
+        if self.num_agreed < _LEAST_INPUTS:
             return False
+        if self.bits < _LEAST_BITS:
+            return self._is_backed
         # Counting programs often agree: small numbers must be several.
         if not self.has_labels and all(map(is_small, self.answers)):
             return self.num_own >= _LEAST_OWN and len(self.answers) >= _LEAST_SMALL
         if self.num_own >= _LEAST_OWN:
             return True
-        return self.how == "same" and len(self.answers) >= _LEAST_ANSWERS
+        num_telling = len(self.answers - self.echoes)
+        return self.how == "same" and num_telling >= _LEAST_ANSWERS
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether they agree wherever they were tried, so that a model is worth asking."""
+        return self.is_whole and self.num_own >= _LEAST_OWN and self.bits > 0
+
+    @property
+    def _is_backed(self) -> bool:
+        """Whether less evidence is enough, since nothing differs and something else speaks for it.
+
+        Either both problems show the same inputs, or the answers are too many for labels.
+        """
+        if not self.is_whole or self.num_own < _LEAST_BACKED_OWN:
+            return False
+        if self.num_shared >= _LEAST_SHARED and self.bits >= _SHARED_BITS:
+            return True
+        is_varied = not self.has_labels and len(self.answers) >= _LEAST_SMALL
+        return is_varied and self.how == "same" and self.bits >= _BACKED_BITS
 
     def add(
         self,
@@ -160,10 +211,13 @@ class _Trial:
             answered: the values of each input, and one of its outputs.
         """
         for (values, output), is_equal in zip(answered, agreement.agreed, strict=True):
+            if not is_equal or output is None:
+                continue
+            self.answers.add(output)
             # To give back what one gets is no sign of the same task.
-            is_echo = any(tokens_of_value(value) == output for value in values)
-            if is_equal and output is not None and not is_echo:
-                self.answers.add(output)
+            if any(tokens_of_value(value) == output for value in values):
+                self.echoes.add(output)
+        self.is_whole = self.is_whole and all(agreement.agreed)
         # Bits are logarithms: adding them multiplies the chances.
         self.bits += agreement.bits
         self.num_agreed += sum(agreement.agreed)
@@ -174,7 +228,10 @@ class _Trial:
 
     def to_hit(self) -> Hit:
         """Return the hit."""
-        detail = "; ".join(self.details)
+        details = self.details
+        if self.num_shared:
+            details = (*details, f"both show {self.num_shared} of the same inputs")
+        detail = "; ".join(details)
         return Hit(
             self.pair.other.id,
             "behaviour",
@@ -290,8 +347,20 @@ def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[_Tr
         form = f"{pair.own.layout!r} {pair.own.kinds}"
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
-            trials.append(_Trial(firsts[0].row, pair, chance))
+            num_shared = _count_shared(pair)
+            trials.append(_Trial(firsts[0].row, pair, chance, num_shared=num_shared))
     return trials
+
+
+def _count_shared(pair: Pair) -> int:
+    """Return how many inputs both problems show, in whatever format, that are no small number."""
+    shown = {json.dumps(case.values) for case in pair.other.cases}
+    num_shared = 0
+    for case in pair.own.cases:
+        if is_small(tokens_of_value(case.values)):
+            continue
+        num_shared += json.dumps(pair.arrange(case.values)) in shown
+    return num_shared
 
 
 def _estimate_chance(

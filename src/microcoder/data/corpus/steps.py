@@ -232,7 +232,7 @@ class _StepMaker:
             "filter",
             self._config.same_task,
             open_same_task,
-            (_SAME_TASK, _FILTER, _ENDPOINT),
+            (_SAME_TASK, _BEHAVIOUR, _FILTER, _INPUTS, _ENDPOINT, _JUDGE),
             inputs=(self._compared,),
             # One process, since `concurrency` bounds the requests of one alone.
             runs="alone",

@@ -13,7 +13,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.comparison import Compared, find_behaviour
+from microcoder.data.behaviour.keeping import note_suspects, read_compared, write_compared
 from microcoder.data.behaviour.pairs import index_behaviour
 from microcoder.data.clean.stage import finish, process
 from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
@@ -33,7 +34,7 @@ from microcoder.data.corpus.translation import (
 )
 from microcoder.data.decisions import Decisions
 from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
-from microcoder.data.filter.contamination import build_index, describe_hits, read_hits, write_hits
+from microcoder.data.filter.contamination import build_index, describe_hits
 from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.pipeline.parts import Part, cut, read_rows
@@ -276,24 +277,23 @@ def open_compare(
         ),
     )
 
-    def decide(batch: Sequence[Candidate]) -> list[str]:
+    def decide(batch: Sequence[Candidate]) -> list[Compared]:
         names = [decisions.name(candidate) for candidate in batch]
         kept = [decisions.find(name) for name in names]
         unknown = [number for number, text in enumerate(kept) if text is None]
         found = find_behaviour([batch[number] for number in unknown], index, judge)
-        for number, hits in zip(unknown, found, strict=True):
+        for number, compared in zip(unknown, found, strict=True):
             # A program may be too slow for an input here and not there.
-            kept[number] = decisions.keep(names[number], write_hits(hits))
-        return [text or "" for text in kept]
+            kept[number] = decisions.keep(names[number], write_compared(compared))
+        return [read_compared(text) for text in kept if text is not None]
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
         for batch in cut_pieces(candidates, _COMPARED_AT_ONCE):
-            for candidate, text in zip(batch, decide(batch), strict=True):
-                hits = read_hits(text)
-                if hits:
-                    yield candidate.reject("filter", "contaminated", describe_hits(hits))
+            for candidate, compared in zip(batch, decide(batch), strict=True):
+                if compared.hits:
+                    yield candidate.reject("filter", "contaminated", describe_hits(compared.hits))
                 else:
-                    yield candidate
+                    yield note_suspects(candidate, compared.suspects)
 
     return work
 

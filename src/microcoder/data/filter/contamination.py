@@ -6,11 +6,10 @@ the index only.
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Literal, TypeVar
 
 import numpy as np
@@ -306,16 +305,6 @@ def find_hits(candidate: Candidate, index: ContaminationIndex) -> list[Hit]:
 def describe_hits(hits: Sequence[Hit]) -> str:
     """Return the detail of a rejection: some benchmark problems, and the evidence for each."""
     return "; ".join(f"{hit.problem_id} by {hit.by} ({hit.detail})" for hit in hits[:_HITS_SHOWN])
-
-
-def write_hits(hits: Sequence[Hit]) -> str:
-    """Return hits as JSON."""
-    return json.dumps([asdict(hit) for hit in hits])
-
-
-def read_hits(text: str) -> list[Hit]:
-    """Return the hits that `write_hits` wrote."""
-    return [Hit(**fields) for fields in json.loads(text)]
 
 
 def _by_words(
