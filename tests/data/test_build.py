@@ -332,6 +332,36 @@ def test_three_builds_on_a_busy_machine_give_the_same_bytes(
     assert outputs[0] == outputs[2]
 
 
+@pytest.mark.slow
+def test_a_source_that_is_taken_away_redoes_nothing_of_the_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decisions = tmp_path / "decisions"
+    monkeypatch.setenv("MICROCODER_DECISIONS", str(decisions))
+    sources = []
+    for name, number in (("one", 1), ("two", 2), ("bench", 3)):
+        path = tmp_path / f"{name}.jsonl"
+        write_rows(path, [row(number)])
+        sources.append({"path": str(path), "format": "apps", "name": name})
+    fields: dict[str, Any] = {
+        "name": "x",
+        "output": tmp_path / "corpus",
+        "benchmarks": sources[2:],
+        "workers": 1,
+        "generate": {"mode": "off"},
+        "verify": {"min_hidden_tests": 1},
+    }
+    made = []
+    for chosen in (sources[:2], sources[:1]):
+        config = BuildConfig.model_validate({**fields, "sources": chosen})
+        run_build(config, plan_build(config))
+        made.append({path.name for path in decisions.rglob("*.json")})
+    # One of the comparison, one of the verification, for each row.
+    assert len(made[0]) == 4
+    assert made[1] == made[0]
+
+
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
     lines = [json.dumps(row(number)).encode() for number in (1, 2)]
     path = pack(

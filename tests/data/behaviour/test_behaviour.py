@@ -7,6 +7,12 @@ from pathlib import Path
 import pytest
 
 from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.keeping import (
+    find_suspects,
+    note_suspects,
+    read_compared,
+    write_compared,
+)
 from microcoder.data.behaviour.outputs import compare, tokens_of_json, tokens_of_text
 from microcoder.data.behaviour.pairs import BehaviourIndex, index_behaviour
 from microcoder.data.behaviour.running import ProgramRun, run_programs
@@ -183,6 +189,49 @@ def test_outputs_are_compared_as_values() -> None:
     assert swapped.agreed == (True, True, False)
     assert swapped.how == "with other words"
     assert sum(compare([("3",), ("8",)], [("4",), ("9",)]).agreed) == 0
+
+
+def test_a_line_of_words_is_also_one_text(judge: Judge) -> None:
+    shout = problem("def f(text):\n    return text.upper() + '!'", ('"a b c"', '"A B C!"'))
+    tests = []
+    for line in ("red fox", "one two three", "blue sky at night", "green tea"):
+        tests.append((f"{line}\n", f"{line.upper()}!\n"))
+    (hit,) = find_one(
+        problem("print(input().upper() + '!')", *tests), index_behaviour([shout]), judge
+    )
+    assert "its program gives 4 of 4 answers here" in hit.detail
+
+
+def test_few_small_numbers_are_no_copy_and_what_agrees_everywhere_is_suspected(
+    judge: Judge,
+) -> None:
+    vowels = problem("def f(text):\n    return sum(c in 'aeiou' for c in text)", ('"tea"', "2"))
+    tests = (('"abe"', "2"), ('"xo"', "1"), ('"rain"', "2"), ('"eel"', "2"))
+    counted = problem("def f(text): pass", *tests, solved=False)
+    (compared,) = find_behaviour([counted], index_behaviour([vowels]), judge)
+    assert compared.hits == []
+    (suspect,) = compared.suspects
+    assert suspect.problem_id == "bench/1"
+    assert read_compared(write_compared(compared)) == compared
+    noted = note_suspects(counted, compared.suspects)
+    assert find_suspects(noted) == ["bench/1"]
+    assert find_suspects(counted) == []
+
+
+def test_shared_inputs_make_up_for_few_bits(judge: Judge) -> None:
+    pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 4), (35, 7), (44, 7), (50, 10), (64, 9)]
+    pairs += [(70, 35), (71, 35), (99, 33)]
+    shown = []
+    tests = []
+    for a, b in pairs:
+        shown.append((f"{a}\n{b}", str(a % b == 0).lower()))
+        tests.append((f"{a} {b}\n", "fits\n" if a % b == 0 else "gap\n"))
+    divides = problem("def f(a, b):\n    return a % b == 0", *shown)
+    unlike = problem("def f(a, b):\n    return a % b == 0", ("60\n30", "true"), ("31\n30", "false"))
+    story = problem("", *tests, solved=False)
+    (hit,) = find_one(story, index_behaviour([divides]), judge)
+    assert "both show 12 of the same inputs" in hit.detail
+    assert find_one(story, index_behaviour([unlike]), judge) == []
 
 
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
