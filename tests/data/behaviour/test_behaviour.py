@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.forms import find_forms
 from microcoder.data.behaviour.keeping import (
     find_suspects,
     note_suspects,
@@ -200,6 +201,23 @@ def test_a_line_of_words_is_also_one_text(judge: Judge) -> None:
         problem("print(input().upper() + '!')", *tests), index_behaviour([shout]), judge
     )
     assert "its program gives 4 of 4 answers here" in hit.detail
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kinds"),
+    [
+        (("5 1 9\n4 8 2\n", "3 3\n1 7\n6 2\n"), ("T",)),
+        (("12\n3 5\n4 8\n", "7\n1 2\n6 7\n8 8\n"), ("n", "T")),
+    ],
+)
+def test_rows_that_no_number_counts_are_read(
+    inputs: tuple[str, str],
+    kinds: tuple[str, ...],
+) -> None:
+    tests = [(text, "16\n") for text in inputs]
+    (form,) = find_forms(problem("", *tests))
+    assert form.kinds == kinds
+    assert [form.layout.render(case.values) for case in form.cases] == list(inputs)
 
 
 def test_few_small_numbers_are_no_copy_and_what_agrees_everywhere_is_suspected(

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
 from microcoder.data.behaviour.outputs import (
@@ -36,6 +37,8 @@ _MOST_READINGS_OF_CASES = 2
 """Readings that take an input for several cases, the likeliest."""
 _MOST_LINES = 3
 """Lines of an input that may be texts with blanks."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?")
+"""A number as JSON has it."""
 _WORDS = re.compile(r"[^\W\d_].*\s|\s.*[^\W\d_]")
 """A line with a letter and a blank."""
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
@@ -159,10 +162,38 @@ def _read_lines(inputs: Sequence[str]) -> list[Read]:
     Of words on a line nobody can say whether they are a list or one text.
     """
     readings = read_texts(inputs)
+    if not readings:
+        rows = _read_rows(inputs)
+        return [] if rows is None else [rows]
     whole = _read_whole_lines(inputs)
     if whole is None:
         return readings
     return [*readings[:1], whole, *readings[1:]]
+
+
+def _read_rows(inputs: Sequence[str]) -> Read | None:
+    """Return the reading of rows of numbers that no number counts, after at most one number alone.
+
+    None if the inputs are something else.
+    """
+    values: list[Values] = []
+    num_before: set[int] = set()
+    for text in inputs:
+        lines = [line.split() for line in text.splitlines() if line.strip()]
+        if not lines or not all(map(_NUMBER.fullmatch, chain.from_iterable(lines))):
+            return None
+        rows = [[json.loads(token) for token in line] for line in lines]
+        # A number before rows of the same width stands for itself.
+        is_alone = len(rows) > 1 and len(rows[0]) == 1 and len(rows[1]) > 1
+        num_before.add(int(is_alone))
+        if is_alone:
+            values.append((rows[0][0], rows[1:]))
+        else:
+            values.append((rows,))
+    if len(num_before) != 1 or all(len(row[-1]) == 1 for row in values):
+        return None
+    items = (Item("value"), Item("rows")) if 1 in num_before else (Item("rows"),)
+    return Read(Layout(items), tuple(values))
 
 
 def _read_whole_lines(inputs: Sequence[str]) -> Read | None:
