@@ -307,8 +307,7 @@ def test_three_builds_on_a_busy_machine_give_the_same_bytes(
     """A reference takes about as long as the boundary between two limits, beside other work."""
     monkeypatch.setenv("MICROCODER_DECISIONS", str(tmp_path / "decisions"))
     near = "a, b = map(int, input().split())\nfor i in range(9_000_000): pass\nprint(a + b + 5)\n"
-    rows = [{**row(5), "solutions": json.dumps([near])}, row(6)]
-    write_rows(tmp_path / "raw.jsonl", rows)
+    write_rows(tmp_path / "raw.jsonl", [{**row(5), "solutions": json.dumps([near])}, row(6)])
     recipe = tmp_path / "build.toml"
     recipe.write_text(
         'name = "near"\nworkers = 1\n[generate]\nmode = "off"\n'
