@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -19,7 +19,6 @@ from microcoder.data.behaviour.outputs import (
     Agreement,
     Outputs,
     Tokens,
-    are_labels,
     chance_of,
     compare,
     is_small,
@@ -27,6 +26,7 @@ from microcoder.data.behaviour.outputs import (
 )
 from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs
 from microcoder.data.behaviour.running import SECONDS_AN_INPUT, ProgramRun, run_programs
+from microcoder.data.behaviour.trials import Trial
 from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.inputs.layouts import Values
@@ -41,34 +41,16 @@ _SECONDS_AT_FIRST = 0.02
 """CPU seconds that a program may take for that one: a wrong order of values may let it run on."""
 _MOST_CLOSE = 24
 """At most so many pairs per form of the problem are then tried on all inputs."""
-_LABELS_SHARE = 0.9
-"""Share of varied inputs on which programs must agree if outputs are labels."""
-_LABELS_TIMES = 3
-"""How many times more of these inputs are run if outputs are labels."""
+_LITTLE_SHARE = 0.9
+"""Share of varied inputs on which programs must agree if outputs are labels or small numbers."""
+_LITTLE_TIMES = 3
+"""How many times more of these inputs are run then."""
 _ENOUGH_PROGRAMS = 10
 """Fewest benchmark programs from which the share that agrees by chance is estimated."""
 _EXPECTED_AGREEING = 2
 """Benchmark programs that may agree and are right, so that they say nothing about chance."""
 
 # When two problems do the same (our choices, measured in docs/contamination.md).
-_LEAST_INPUTS = 4
-"""On how many different inputs at least they agree."""
-_LEAST_OWN = 4
-"""On how many of the problem's own inputs they agree; of the benchmark's, if it has no program."""
-_LEAST_ANSWERS = 8
-"""On how many different outputs they agree where it is fewer."""
-_LEAST_SMALL = 4
-"""On how many different outputs they agree where all of these are small numbers."""
-_LEAST_BITS = 14.0
-"""Evidence in bits: minus the binary logarithm of how likely an unrelated program agrees as far."""
-_LEAST_BACKED_OWN = 5
-"""On how many of the problem's own inputs they agree, all, where fewer bits are enough."""
-_BACKED_BITS = 9.0
-"""Bits that are enough for answers that are no labels and of which `_LEAST_SMALL` differ."""
-_SHARED_BITS = 5.0
-"""Bits that are enough where both problems show the same inputs."""
-_LEAST_SHARED = 3
-"""How many inputs both show then."""
 _OWN_SHARE = 0.9
 """Share of the problem's own inputs on which they agree."""
 _OTHER_SHARE = 0.75
@@ -128,118 +110,6 @@ def _keep_strongest(hits: list[Hit]) -> list[Hit]:
     return list(strongest.values())
 
 
-@dataclass
-class _Trial:
-    """A pair of forms that agreed on a few inputs, with the evidence for it so far."""
-
-    row: int
-    """Index of the problem among those that are compared together."""
-    pair: Pair
-    chance: float
-    """Estimated share of unrelated programs that agree on an input."""
-    bits: float = 0.0
-    num_agreed: int = 0
-    num_own: int = 0
-    """Inputs of one problem on which the other's program agrees: the problem's own, if it can."""
-    num_shared: int = 0
-    """Inputs that both problems show, in whatever format."""
-    is_whole: bool = True
-    """Whether they agree on every input so far."""
-    answers: set[Tokens] = field(default_factory=set)
-    """Different outputs on which they agree."""
-    echoes: set[Tokens] = field(default_factory=set)
-    """Those of them that only repeat an input."""
-    details: tuple[str, ...] = ()
-    """What each phase came to."""
-    how: str = ""
-    """`Agreement.how` of the phases so far; empty before the first."""
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the outputs are a few labels, on which unrelated programs often agree."""
-        return are_labels([case.expected for case in self.pair.own.cases])
-
-    @property
-    def has_both_programs(self) -> bool:
-        """Whether both problems have a program."""
-        return bool(self.pair.own.program and self.pair.other.program)
-
-    @property
-    def is_convincing(self) -> bool:
-        """Whether there is enough evidence for a hit."""
-        if self.num_agreed < _LEAST_INPUTS:
-            return False
-        if self.bits < _LEAST_BITS:
-            return self._is_backed
-        # Counting programs often agree: small numbers must be several.
-        if not self.has_labels and all(map(is_small, self.answers)):
-            return self.num_own >= _LEAST_OWN and len(self.answers) >= _LEAST_SMALL
-        if self.num_own >= _LEAST_OWN:
-            return True
-        num_telling = len(self.answers - self.echoes)
-        return self.how == "same" and num_telling >= _LEAST_ANSWERS
-
-    @property
-    def is_suspect(self) -> bool:
-        """Whether they agree wherever they were tried, so that a model is worth asking."""
-        return self.is_whole and self.num_own >= _LEAST_OWN and self.bits > 0
-
-    @property
-    def _is_backed(self) -> bool:
-        """Whether less evidence is enough, since nothing differs and something else speaks for it.
-
-        Either both problems show the same inputs, or the answers are too many for labels.
-        """
-        if not self.is_whole or self.num_own < _LEAST_BACKED_OWN:
-            return False
-        if self.num_shared >= _LEAST_SHARED and self.bits >= _SHARED_BITS:
-            return True
-        is_varied = not self.has_labels and len(self.answers) >= _LEAST_SMALL
-        return is_varied and self.how == "same" and self.bits >= _BACKED_BITS
-
-    def add(
-        self,
-        agreement: Agreement,
-        detail: str,
-        answered: Iterable[tuple[Values, Tokens | None]],
-    ) -> None:
-        """Add the agreement found by one comparison to the evidence.
-
-        Args:
-            agreement: of the two programs' outputs.
-            detail: describes it.
-            answered: the values of each input, and one of its outputs.
-        """
-        for (values, output), is_equal in zip(answered, agreement.agreed, strict=True):
-            if not is_equal or output is None:
-                continue
-            self.answers.add(output)
-            # To give back what one gets is no sign of the same task.
-            if any(tokens_of_value(value) == output for value in values):
-                self.echoes.add(output)
-        self.is_whole = self.is_whole and all(agreement.agreed)
-        # Bits are logarithms: adding them multiplies the chances.
-        self.bits += agreement.bits
-        self.num_agreed += sum(agreement.agreed)
-        self.details += (detail,)
-        # Labels that were renamed once stay renamed.
-        if self.how in ("", "same"):
-            self.how = agreement.how
-
-    def to_hit(self) -> Hit:
-        """Return the hit."""
-        details = self.details
-        if self.num_shared:
-            details = (*details, f"both show {self.num_shared} of the same inputs")
-        detail = "; ".join(details)
-        return Hit(
-            self.pair.other.id,
-            "behaviour",
-            round(self.bits, 1),
-            detail,
-        )
-
-
 class _Close(NamedTuple):
     """A pair of forms that agrees on a few inputs, so that all inputs are worth trying."""
 
@@ -261,7 +131,7 @@ class _First:
 def _try_few_inputs(
     pairs_by_row: Sequence[Sequence[Pair]],
     judge: Judge,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Return the pairs that agree on a few inputs, the best of each form."""
     firsts: list[_First] = []
     for row, pairs in enumerate(pairs_by_row):
@@ -320,7 +190,7 @@ def _choose_all(cases: Sequence[ValueCase]) -> Sequence[ValueCase]:
     return cases
 
 
-def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[_Trial]:
+def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[Trial]:
     """Return trials of the pairs of one problem that agreed on a few inputs, the best of each form.
 
     Args:
@@ -348,7 +218,7 @@ def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[_Tr
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
             num_shared = _count_shared(pair)
-            trials.append(_Trial(firsts[0].row, pair, chance, num_shared=num_shared))
+            trials.append(Trial(firsts[0].row, pair, chance, num_shared=num_shared))
     return trials
 
 
@@ -449,11 +319,11 @@ def _agree(
 
 
 def _try_cases(
-    trials: Sequence[_Trial],
+    trials: Sequence[Trial],
     judge: Judge,
     *,
     runs_other: bool,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Run the programs of one side on all cases of the other.
 
     Return the trials that still agree, and the trials without such a program.
@@ -493,9 +363,9 @@ def _describe_cases(agreement: Agreement, *, runs_other: bool) -> str:
 
 
 def _try_varied(
-    trials: Sequence[_Trial],
+    trials: Sequence[Trial],
     judge: Judge,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Run both programs on varied inputs.
 
     Return the trials that agree wherever both have an output, and the trials without such inputs.
@@ -546,10 +416,8 @@ def _try_varied(
             [answer.other for answer in answered],
             how=trial.how,
         )
-        # Labels agree by chance so often that a higher share is asked for.
-        least = _VARIED_SHARE
-        if trial.has_labels:
-            least = max(least, _LABELS_SHARE)
+        # Labels and small numbers agree by chance so often that a higher share is asked for.
+        least = _LITTLE_SHARE if trial.says_little else _VARIED_SHARE
         if agreement.share < least:
             continue
         share = f"{sum(agreement.agreed)} of {len(agreement.agreed)}"
@@ -562,7 +430,7 @@ def _try_varied(
     return left
 
 
-def _vary_inputs(trial: _Trial) -> list[Values]:
+def _vary_inputs(trial: Trial) -> list[Values]:
     """Return further inputs, made from the cases of both problems; none if a program is missing."""
     if not trial.has_both_programs:
         return []
@@ -572,8 +440,8 @@ def _vary_inputs(trial: _Trial) -> list[Values]:
     known += [pair.swapped.arrange(case.values) for case in pair.other.cases]
     num = _NUM_VARIED
     # Each input says little then.
-    if trial.has_labels:
-        num *= _LABELS_TIMES
+    if trial.says_little:
+        num *= _LITTLE_TIMES
     # Seeded by both ids: the same inputs in every run.
     return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
 
