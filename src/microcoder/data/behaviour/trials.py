@@ -23,7 +23,7 @@ _LEAST_INPUTS = 4
 """On how many different inputs at least they agree."""
 _LEAST_OWN = 4
 """On how many of the problem's own inputs they agree; of the benchmark's, if it has no program."""
-_LEAST_ANSWERS = 8
+_LEAST_ANSWERS = 6
 """On how many different outputs they agree where it is fewer."""
 _LEAST_SMALL = 4
 """On how many different outputs they agree where all of these are small numbers."""
@@ -98,7 +98,7 @@ class Trial:
     @property
     def is_suspect(self) -> bool:
         """Whether they agree wherever they were tried, so that a model is worth asking."""
-        return self.is_whole and self.num_own >= _LEAST_OWN and self.bits > 0
+        return self.is_whole and self.num_agreed >= _LEAST_INPUTS and self.bits > 0
 
     @property
     def _is_backed(self) -> bool:
