@@ -77,14 +77,20 @@ def find_behaviour(
     judge: Judge,
 ) -> list[Compared]:
     """Compare what each candidate computes with what the benchmarks' problems compute."""
-    # All together, since a process then loads a benchmark's program once for many problems.
-    pairs_by_row = [find_pairs(candidate, index) for candidate in candidates]
+    return compare_pairs([find_pairs(candidate, index) for candidate in candidates], judge)
+
+
+def compare_pairs(pairs_by_row: Sequence[Sequence[Pair]], judge: Judge) -> list[Compared]:
+    """Compare problems, each with its pairs, and return what came of it for each.
+
+    All together, since a process then loads a benchmark's program once for many problems.
+    """
     # From cheap to dear: each phase runs only what the one before has left.
     trials = _try_few_inputs(pairs_by_row, judge)
     trials = _try_cases(trials, judge, runs_other=True)
     trials = _try_cases(trials, judge, runs_other=False)
     trials = _try_varied(trials, judge)
-    compared = [Compared([], []) for _ in candidates]
+    compared = [Compared([], []) for _ in pairs_by_row]
     for trial in trials:
         if trial.is_convincing:
             compared[trial.row].hits.append(trial.to_hit())

@@ -1,12 +1,12 @@
-"""How a comparison is kept as text, and how a row says which benchmark problems it may be."""
+"""What follows from a comparison, how it is kept as text, and how a row names its suspects."""
 
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
 
 from microcoder.data.behaviour.comparison import Compared
-from microcoder.data.filter.contamination import Hit
-from microcoder.data.formats.candidates import Candidate, Lineage
+from microcoder.data.filter.contamination import Hit, describe_hits
+from microcoder.data.formats.candidates import Candidate, Lineage, Rejection
 
 STEP = "behaviour/2"
 """Name and version of the step in the lineage of a candidate."""
@@ -30,6 +30,16 @@ def read_compared(text: str) -> Compared:
     for name, hits in json.loads(text).items():
         fields[name] = [Hit(**hit) for hit in hits]
     return Compared(**fields)
+
+
+def decide_on(candidate: Candidate, compared: Compared) -> Candidate | Rejection:
+    """Return the rejection of a candidate that is a benchmark's problem.
+
+    Otherwise the candidate; its lineage names the problems that it may be.
+    """
+    if compared.hits:
+        return candidate.reject("filter", "contaminated", describe_hits(compared.hits))
+    return note_suspects(candidate, compared.suspects)
 
 
 def note_suspects(candidate: Candidate, suspects: Sequence[Hit]) -> Candidate:

@@ -13,9 +13,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from microcoder.data.behaviour.comparison import Compared, find_behaviour
-from microcoder.data.behaviour.keeping import note_suspects, read_compared, write_compared
-from microcoder.data.behaviour.pairs import index_behaviour
+from microcoder.data.behaviour.comparison import compare_pairs
+from microcoder.data.behaviour.keeping import decide_on, read_compared, write_compared
+from microcoder.data.behaviour.pairs import find_pairs, index_behaviour
 from microcoder.data.clean.stage import finish, process
 from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
 from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
@@ -277,23 +277,31 @@ def open_compare(
         ),
     )
 
-    def decide(batch: Sequence[Candidate]) -> list[Compared]:
+    def compare(batch: Sequence[Candidate]) -> list[Row]:
+        rows: list[Row] = list(batch)
         names = [decisions.name(candidate) for candidate in batch]
-        kept = [decisions.find(name) for name in names]
-        unknown = [number for number, text in enumerate(kept) if text is None]
-        found = find_behaviour([batch[number] for number in unknown], index, judge)
-        for number, compared in zip(unknown, found, strict=True):
+        texts = [decisions.find(name) for name in names]
+        pairs_by_row = {}
+        for number, candidate in enumerate(batch):
+            if texts[number] is not None:
+                continue
+            pairs = process_row(candidate, "filter", partial(find_pairs, index=index))
+            if isinstance(pairs, Rejection):
+                rows[number] = pairs
+            else:
+                pairs_by_row[number] = pairs
+        found = compare_pairs(list(pairs_by_row.values()), judge)
+        for number, compared in zip(pairs_by_row, found, strict=True):
             # A program may be too slow for an input here and not there.
-            kept[number] = decisions.keep(names[number], write_compared(compared))
-        return [read_compared(text) for text in kept if text is not None]
+            texts[number] = decisions.keep(names[number], write_compared(compared))
+        for number, text in enumerate(texts):
+            if text is not None:
+                rows[number] = decide_on(batch[number], read_compared(text))
+        return rows
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
         for batch in cut_pieces(candidates, _COMPARED_AT_ONCE):
-            for candidate, compared in zip(batch, decide(batch), strict=True):
-                if compared.hits:
-                    yield candidate.reject("filter", "contaminated", describe_hits(compared.hits))
-                else:
-                    yield note_suspects(candidate, compared.suspects)
+            yield from compare(batch)
 
     return work
 
