@@ -1,5 +1,5 @@
 """Which disguised benchmark problems are found, and which near misses are flagged:
-`python benchmarks/disguises.py`.
+`python benchmarks/disguises.py`, or with `--without-code` by their tests alone.
 
 The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of
 problems of HumanEval, MBPP and LiveCodeBench, with tests of their own, and near misses; most of
@@ -13,12 +13,14 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from figures import DATA, ROOT
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.pairs import index_behaviour
 from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
 from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.filter.contamination import Hit, build_index, find_hits
@@ -45,26 +47,43 @@ def main() -> None:
         titles = {problem.id: problem.title for problem in benchmark}
         words = build_index(benchmark)
         behaviour = index_behaviour(benchmark)
-        counts: Counter[tuple[str, str]] = Counter()
         start = time.process_time()
-        for number, item in enumerate((*planted.DISGUISED, *planted.NEAR_MISSES)):
-            candidate = item.candidate(number)
-            by_words = find_hits(candidate, words)
-            hits = by_words + find_behaviour(candidate, behaviour, judge)
-            is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
-            kind, part = name_parts(item)
-            for name in (kind, part):
-                counts[name, "all"] += 1
-                counts[name, "found"] += is_right if item.is_copy else bool(hits)
-                counts[name, "by words"] += bool(by_words)
-            evidence = "; ".join(describe(hit, titles) for hit in hits[:2])
-            verdict = say_what_was_found(hits, is_right)
-            print(f"{verdict} {number} {part}: {item.of}, {item.how}: {evidence}")
-        report: dict[str, object] = {**by_part(counts)}
+        items = (*planted.DISGUISED, *planted.NEAR_MISSES)
+        if "--without-code" in sys.argv:
+            items = tuple(replace(item, has_code=False) for item in items)
+        candidates = [item.candidate(number) for number, item in enumerate(items)]
+        hits_by_item = []
+        for candidate, compared in zip(
+            candidates,
+            find_behaviour(candidates, behaviour, judge),
+            strict=True,
+        ):
+            hits_by_item.append(find_hits(candidate, words) + compared.hits)
+        report: dict[str, object] = {**by_part(count_found(items, hits_by_item, titles))}
         report["benchmark"] = len(benchmark)
         report["forms"] = len(behaviour.forms)
         report["own CPU seconds"] = round(time.process_time() - start, 1)
         print(json.dumps(report))
+
+
+def count_found(
+    items: Sequence[Any],
+    hits_by_item: Sequence[Sequence[Hit]],
+    titles: Mapping[str, str],
+) -> Counter[tuple[str, str]]:
+    """Print what was found of each planted problem, and return the counts by part."""
+    counts: Counter[tuple[str, str]] = Counter()
+    for number, (item, hits) in enumerate(zip(items, hits_by_item, strict=True)):
+        is_right = any(titles[hit.problem_id] in item.titles for hit in hits)
+        kind, part = name_parts(item)
+        for name in (kind, part):
+            counts[name, "all"] += 1
+            counts[name, "found"] += is_right if item.is_copy else bool(hits)
+            counts[name, "by words"] += any(hit.by != "behaviour" for hit in hits)
+        evidence = "; ".join(describe(hit, titles) for hit in hits[:2])
+        verdict = say_what_was_found(hits, is_right)
+        print(f"{verdict} {number} {part}: {item.of}, {item.how}: {evidence}")
+    return counts
 
 
 def name_parts(item: Any) -> tuple[str, str]:

@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 # and ends the process that it runs in for it.
 for name in ("RAY_health_check_timeout_ms", "RAY_grpc_keepalive_timeout_ms"):
     os.environ.setdefault(name, "120000")
+# No build of a test takes over what a build before it decided.
+_DECISIONS = tempfile.TemporaryDirectory(prefix="microcoder-decisions-")
+os.environ["MICROCODER_DECISIONS"] = _DECISIONS.name
 # What is imported and collected lives to the end:
 # to look through it again and again took a third of the collection.
 gc.disable()

@@ -299,6 +299,68 @@ def test_a_build_that_was_killed_ends_with_the_same_bytes(
     assert contents(other) == contents(recipe.parent / "corpus")
 
 
+@pytest.mark.slow
+def test_three_builds_on_a_busy_machine_give_the_same_bytes(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A reference takes about as long as the boundary between two limits, beside other work."""
+    monkeypatch.setenv("MICROCODER_DECISIONS", str(tmp_path / "decisions"))
+    near = "a, b = map(int, input().split())\nfor i in range(9_000_000): pass\nprint(a + b + 5)\n"
+    write_rows(tmp_path / "raw.jsonl", [{**row(5), "solutions": json.dumps([near])}, row(6)])
+    recipe = tmp_path / "build.toml"
+    recipe.write_text(
+        'name = "near"\nworkers = 1\n[generate]\nmode = "off"\n'
+        "[verify]\nmin_hidden_tests = 1\n"
+        f'[[sources]]\npath = "{tmp_path / "raw.jsonl"}"\nformat = "apps"\n'
+    )
+    outputs = []
+    for number in range(3):
+        output = tmp_path / str(number)
+        hogs = []
+        for _ in range(number):
+            hogs.append(subprocess.Popen([sys.executable, "-c", "while True: pass"]))
+        try:
+            build(recipe, "--output", str(output))
+        finally:
+            for hog in hogs:
+                hog.kill()
+                hog.wait()
+        outputs.append(contents(output))
+    assert outputs[0] == outputs[1]
+    assert outputs[0] == outputs[2]
+
+
+@pytest.mark.slow
+def test_a_source_that_is_taken_away_redoes_nothing_of_the_others(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decisions = tmp_path / "decisions"
+    monkeypatch.setenv("MICROCODER_DECISIONS", str(decisions))
+    sources = []
+    for name, number in (("one", 1), ("two", 2), ("bench", 3)):
+        path = tmp_path / f"{name}.jsonl"
+        write_rows(path, [row(number)])
+        sources.append({"path": str(path), "format": "apps", "name": name})
+    fields: dict[str, Any] = {
+        "name": "x",
+        "output": tmp_path / "corpus",
+        "benchmarks": sources[2:],
+        "workers": 1,
+        "generate": {"mode": "off"},
+        "verify": {"min_hidden_tests": 1},
+    }
+    made = []
+    for chosen in (sources[:2], sources[:1]):
+        config = BuildConfig.model_validate({**fields, "sources": chosen})
+        run_build(config, plan_build(config))
+        made.append({path.name for path in decisions.rglob("*.json")})
+    # One of the comparison, one of the verification, for each row.
+    assert len(made[0]) == 4
+    assert made[1] == made[0]
+
+
 def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) -> None:
     lines = [json.dumps(row(number)).encode() for number in (1, 2)]
     path = pack(
@@ -627,7 +689,14 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
+    resources = Resources(
+        work=tmp_path,
+        decisions=(),
+        benchmarks=(),
+        compared="",
+        responses=None,
+        judge=JudgeOptions(),
+    )
     first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from microcoder.data import Candidate
+from microcoder.data.behaviour.keeping import note_suspects
 from microcoder.data.completions import Endpoint
 from microcoder.data.corpus.build import plan_build, run_build
 from microcoder.data.corpus.same_task import NUM_NEAREST, find_same_task, index_tasks
 from microcoder.data.corpus.settings import BuildConfig
+from microcoder.data.filter.contamination import Hit
 from microcoder.judge.core.config import load_config
 from microcoder.judge.core.errors import ConfigError
 from tests.data.clean.local_endpoint import endpoint_of
@@ -71,6 +73,21 @@ def test_a_story_is_found_among_restated_tasks_and_asked_of_with_both_statements
     assert len(texts) == len(TASKS) + 1
     assert "<bridges>" in texts[-1]
     assert "<ledger>" in texts[-1]
+
+
+def test_what_execution_suspects_is_asked_about_first() -> None:
+    suspect = Hit("made/other 39", "behaviour", 9.0, "nothing differs")
+    noted = note_suspects(pose("ledger"), [suspect])
+    with endpoint_of(answer) as (settings, asked), closing(Endpoint(settings)) as model:
+        index = index_tasks([pose(name) for name in TASKS if name != "ledger"], model)
+        asked.clear()
+        [hit], _ = find_same_task(noted, index, model)
+        texts = [request["messages"][0]["content"] for request in asked]
+    assert hit.problem_id == "made/bridges"
+    # A restatement, the suspect, the nearest.
+    assert len(texts) == 3
+    assert "<other 39>" in texts[1]
+    assert "<bridges>" in texts[2]
 
 
 def test_near_misses_are_no_hit_and_what_is_not_answered_is_counted() -> None:

@@ -322,6 +322,18 @@ def test_real_statements_come_back_whole(name: str, least: int) -> None:
         assert set(parse_bounds(original)) <= set(parse_bounds(restored))
 
 
+def test_a_paragraph_may_stand_elsewhere_and_may_not_be_lost() -> None:
+    long = "Den här raden säger i ord vad som händer med kakorna i det första exemplet"
+    original = f"Rader\n\n{long}, som har 7 kakor.\n\n```\n12\n```"
+    masked = mask(original)
+    told = "This line says in words what becomes of the cookies in the first of the examples"
+    moved = f"Lines\n\n[[P1]]\n\n{told}, of [[P0]] cookies."
+    short = "Lines\n\n[[P1]]\n\nOf [[P0]] cookies."
+    assert find_faults(moved, masked, original=original, language="sv") == ()
+    faults = find_faults(short, masked, original=original, language="sv")
+    assert faults[0] == "paragraph 2 is far shorter than it was"
+
+
 FUNCTION = """
 def translate(text, language):
     with open({calls!r}, "a") as file:

@@ -6,11 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import find_behaviour
+from microcoder.data.behaviour.forms import find_forms
+from microcoder.data.behaviour.keeping import (
+    find_suspects,
+    note_suspects,
+    read_compared,
+    write_compared,
+)
 from microcoder.data.behaviour.outputs import compare, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.pairs import BehaviourIndex, index_behaviour
 from microcoder.data.behaviour.running import ProgramRun, run_programs
 from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
 from microcoder.data.corpus.settings import SourceSettings
+from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
 from microcoder.judge.core.types import TestCase
@@ -18,6 +27,11 @@ from tests.data.behaviour import planted
 from tests.data.published import find_archive
 
 RUNNING_TOTALS = "import itertools\ndef f(numbers):\n    return list(itertools.accumulate(numbers))"
+
+
+def find_one(candidate: Candidate, index: BehaviourIndex, judge: Judge) -> list[Hit]:
+    (compared,) = find_behaviour([candidate], index, judge)
+    return compared.hits
 
 
 def problem(code: str, *tests: tuple[str, str], solved: bool = True) -> Candidate:
@@ -53,7 +67,7 @@ SACKS = (
 def test_a_story_with_another_input_format_is_found_and_the_reason_said(
     judge: Judge, solved: bool
 ) -> None:
-    (hit,) = find_behaviour(
+    (hit,) = find_one(
         problem(MILLER, *SACKS, solved=solved),
         index_behaviour([TOTALS]),
         judge,
@@ -69,7 +83,7 @@ def test_the_problems_own_program_is_enough_where_the_benchmark_has_none(judge: 
         TestCase(input=f"[{n}, 30, 4]", output=f"[{n}, {n + 30}, {n + 34}]") for n in (20, 55)
     )
     bare = TOTALS.model_copy(update={"solutions": (), "tests": TOTALS.tests + more})
-    (hit,) = find_behaviour(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
+    (hit,) = find_one(problem(MILLER, *SACKS), index_behaviour([bare]), judge)
     assert "the program here gives" in hit.detail
 
 
@@ -95,7 +109,7 @@ def test_tests_that_cannot_tell_two_problems_apart_are_told_apart_by_varied_inpu
         (("2\n60 47\n"), "107\n"),
         (("2\n300 1\n"), "301\n"),
     )
-    assert find_behaviour(total, index_behaviour([positives]), judge) == []
+    assert find_one(total, index_behaviour([positives]), judge) == []
 
 
 def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judge: Judge) -> None:
@@ -120,11 +134,11 @@ def test_yes_and_no_may_be_said_otherwise_and_labels_alone_need_many_inputs(judg
     for a, b in pairs:
         tests.append((f"{b} {a}\n", "fits\n" if a % b == 0 else "gap\n"))
     index = index_behaviour([problem(code, *shown)])
-    (hit,) = find_behaviour(problem("", *tests, solved=False), index, judge)
+    (hit,) = find_one(problem("", *tests, solved=False), index, judge)
     assert "with other words" in hit.detail
-    assert find_behaviour(problem("", *tests[:4], solved=False), index, judge) == []
+    assert find_one(problem("", *tests[:4], solved=False), index, judge) == []
     fails_for_no = index_behaviour([problem(f"{code} or 1 // 0", *shown)])
-    assert find_behaviour(problem("", *tests, solved=False), fails_for_no, judge) == []
+    assert find_one(problem("", *tests, solved=False), fails_for_no, judge) == []
 
 
 def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_only(
@@ -178,6 +192,66 @@ def test_outputs_are_compared_as_values() -> None:
     assert sum(compare([("3",), ("8",)], [("4",), ("9",)]).agreed) == 0
 
 
+def test_a_line_of_words_is_also_one_text(judge: Judge) -> None:
+    shout = problem("def f(text):\n    return text.upper() + '!'", ('"a b c"', '"A B C!"'))
+    tests = []
+    for line in ("red fox", "one two three", "blue sky at night", "green tea"):
+        tests.append((f"{line}\n", f"{line.upper()}!\n"))
+    (hit,) = find_one(
+        problem("print(input().upper() + '!')", *tests), index_behaviour([shout]), judge
+    )
+    assert "its program gives 4 of 4 answers here" in hit.detail
+
+
+@pytest.mark.parametrize(
+    ("inputs", "kinds"),
+    [
+        (("5 1 9\n4 8 2\n", "3 3\n1 7\n6 2\n"), ("T",)),
+        (("12\n3 5\n4 8\n", "7\n1 2\n6 7\n8 8\n"), ("n", "T")),
+    ],
+)
+def test_rows_that_no_number_counts_are_read(
+    inputs: tuple[str, str],
+    kinds: tuple[str, ...],
+) -> None:
+    tests = [(text, "16\n") for text in inputs]
+    (form,) = find_forms(problem("", *tests))
+    assert form.kinds == kinds
+    assert [form.layout.render(case.values) for case in form.cases] == list(inputs)
+
+
+def test_few_small_numbers_are_no_copy_and_what_agrees_everywhere_is_suspected(
+    judge: Judge,
+) -> None:
+    vowels = problem("def f(text):\n    return sum(c in 'aeiou' for c in text)", ('"tea"', "2"))
+    tests = (('"abe"', "2"), ('"xo"', "1"), ('"rain"', "2"), ('"eel"', "2"))
+    counted = problem("def f(text): pass", *tests, solved=False)
+    (compared,) = find_behaviour([counted], index_behaviour([vowels]), judge)
+    assert compared.hits == []
+    (suspect,) = compared.suspects
+    assert suspect.problem_id == "bench/1"
+    assert read_compared(write_compared(compared)) == compared
+    noted = note_suspects(counted, compared.suspects)
+    assert find_suspects(noted) == ["bench/1"]
+    assert find_suspects(counted) == []
+
+
+def test_shared_inputs_make_up_for_few_bits(judge: Judge) -> None:
+    pairs = [(12, 4), (13, 4), (20, 5), (21, 6), (9, 4), (35, 7), (44, 7), (50, 10), (64, 9)]
+    pairs += [(70, 35), (71, 35), (99, 33)]
+    shown = []
+    tests = []
+    for a, b in pairs:
+        shown.append((f"{a}\n{b}", str(a % b == 0).lower()))
+        tests.append((f"{a} {b}\n", "fits\n" if a % b == 0 else "gap\n"))
+    divides = problem("def f(a, b):\n    return a % b == 0", *shown)
+    unlike = problem("def f(a, b):\n    return a % b == 0", ("60\n30", "true"), ("31\n30", "false"))
+    story = problem("", *tests, solved=False)
+    (hit,) = find_one(story, index_behaviour([divides]), judge)
+    assert "both show 12 of the same inputs" in hit.detail
+    assert find_one(story, index_behaviour([unlike]), judge) == []
+
+
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
     judge: Judge, tmp_path: Path
 ) -> None:
@@ -190,7 +264,7 @@ def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(
     titles = {problem.id: problem.title for problem in problems}
     copies = [planted.DISGUISED[number] for number in (0, 4, 9, 19, 24, 28)]
     for number, item in enumerate(copies):
-        hits = find_behaviour(item.candidate(number), index, judge)
+        hits = find_one(item.candidate(number), index, judge)
         assert item.titles & {titles[hit.problem_id] for hit in hits}, item.statement
     for number, item in enumerate(planted.NEAR_MISSES[:6]):
-        assert find_behaviour(item.candidate(number), index, judge) == [], item.statement
+        assert find_one(item.candidate(number), index, judge) == [], item.statement

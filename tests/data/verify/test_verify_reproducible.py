@@ -275,11 +275,16 @@ def attempt(language: str, seconds: float) -> PlannedProgram:
 
 @pytest.mark.parametrize(
     ("first", "later", "limit", "times"),
-    [(0.1, 9.0, 2.0, 0), (0.45, 0.3, 2.0, 3), (0.45, 0.41, 5.0, 3), (0.63, 9.0, 5.0, 0)],
+    [
+        (0.1, [9.0], 2.0, 0),
+        (0.45, [0.3, 0.1, 9.0], 2.0, 3),
+        (0.25, [0.41, 0.5, 0.1], 5.0, 3),
+        (5.0, [0.1], 10.0, 0),
+    ],
 )
-def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
+def test_close_to_a_boundary_the_median_of_more_runs_decides(
     first: float,
-    later: float,
+    later: list[float],
     limit: float,
     times: int,
 ) -> None:
@@ -295,13 +300,36 @@ def test_close_to_a_boundary_the_fastest_of_more_runs_decides(
     asked = []
 
     def run(pairs: Sequence[tuple[Program, Problem]]) -> list[Verdict]:
+        verdicts = [timed(*[later[len(asked)]] * 6) for _ in pairs]
         asked.extend(pairs)
-        return [timed(*[later] * 6) for _ in pairs]
+        return verdicts
 
     derive_limits(run, [plan], first=3)
     assert plan.limit_seconds == limit
     assert len(asked) == times
     assert plan.candidate.time_limit_seconds == limit
+
+
+@pytest.mark.parametrize(
+    ("seconds", "limit", "flags"),
+    [
+        (0.3, 2.0, ()),
+        (0.36, 5.0, ("limit_unsure",)),
+        (0.44, 5.0, ("limit_unsure",)),
+        (0.5, 5.0, ()),
+        (8.0, 10.0, ("limit_unsure",)),
+    ],
+)
+def test_where_a_measurement_cannot_tell_the_larger_limit_counts_and_the_row_says_so(
+    seconds: float,
+    limit: float,
+    flags: tuple[str, ...],
+) -> None:
+    accepted = [attempt("python", seconds)]
+    plan = VerificationPlan(make_candidate(), accepted, [], [], limit_seconds=40.0, memory_mib=2048)
+    derive_limits(lambda pairs: [timed(*[seconds] * 6) for _ in pairs], [plan], first=3)
+    assert plan.candidate.time_limit_seconds == limit
+    assert plan.candidate.flags == flags
 
 
 @given(st.floats(0, 1000), st.floats(0.1, 100))
@@ -316,7 +344,10 @@ def test_seconds_are_of_the_reference_machine_and_on_steps(seconds: float, scale
 
 @pytest.mark.parametrize(
     ("stated", "python", "cpp", "limits"),
-    [(None, 1.3, 0.1, {"python": 10.0, "cpp": 1.0}), (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0})],
+    [
+        (None, 3.9, 0.1, {"python": 10.0, "cpp": 1.0}),
+        (2.0, 1.32, 0.6, {"python": 5.0, "cpp": 2.0}),
+    ],
 )
 def test_slow_programs_get_what_references_in_their_language_need_times_the_source_s_multiplier(
     stated: float | None,
@@ -325,9 +356,13 @@ def test_slow_programs_get_what_references_in_their_language_need_times_the_sour
     limits: dict[str, float],
 ) -> None:
     attempts = [attempt("python", python), attempt("cpp", cpp)]
+
+    def same(pair: tuple[Program, Problem]) -> Verdict:
+        return timed(*[python if pair[0].language == "python" else cpp] * 6)
+
     candidate = make_candidate(time_multiplier=stated)
     plan = VerificationPlan(candidate, attempts, [], [], limit_seconds=40.0, memory_mib=2048)
-    derive_limits(lambda pairs: [timed(*[9.0] * 6) for _ in pairs], [plan], first=3)
+    derive_limits(lambda pairs: list(map(same, pairs)), [plan], first=3)
     assert plan.answer_seconds == limits["python"]
     assert plan.seconds_by_language == limits
 

@@ -8,15 +8,25 @@ Another story, language or input format changes the words, but not what a progra
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import islice, permutations
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from microcoder.data.behaviour.forms import Form, ValueCase, find_forms
-from microcoder.data.behaviour.outputs import Agreement, Outputs, are_labels, compare
-from microcoder.data.behaviour.running import ProgramRun, run_programs
+from microcoder.data.behaviour.forms import ValueCase
+from microcoder.data.behaviour.outputs import (
+    Agreement,
+    Outputs,
+    Tokens,
+    chance_of,
+    compare,
+    is_small,
+    tokens_of_value,
+)
+from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs
+from microcoder.data.behaviour.running import SECONDS_AN_INPUT, ProgramRun, run_programs
+from microcoder.data.behaviour.trials import Trial
 from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.inputs.layouts import Values
@@ -25,28 +35,22 @@ from microcoder.judge import Judge
 
 # Cheap first: only pairs that agree on these are run on all inputs.
 _FEW = 3
-"""Number of inputs on which a pair of forms is tried first."""
-# Orders grow with the factorial of the number of values.
-_MOST_ORDERS = 6
-"""Orders of the values in which a pair of forms is tried."""
+"""Number of inputs on which a pair of forms is tried first, the most telling one before the others.
+"""
+_SECONDS_AT_FIRST = 0.02
+"""CPU seconds that a program may take for that one: a wrong order of values may let it run on."""
 _MOST_CLOSE = 24
 """At most so many pairs per form of the problem are then tried on all inputs."""
-_MOST_FORMS = 4
-"""Forms of a problem that are compared, the likeliest."""
-_LABELS_SHARE = 0.9
-"""Share of varied inputs on which programs must agree if outputs are labels."""
-_LABELS_TIMES = 3
-"""How many times more of these inputs are run if outputs are labels."""
+_LITTLE_SHARE = 0.9
+"""Share of varied inputs on which programs must agree if outputs are labels or small numbers."""
+_LITTLE_TIMES = 3
+"""How many times more of these inputs are run then."""
 _ENOUGH_PROGRAMS = 10
 """Fewest benchmark programs from which the share that agrees by chance is estimated."""
 _EXPECTED_AGREEING = 2
 """Benchmark programs that may agree and are right, so that they say nothing about chance."""
 
 # When two problems do the same (our choices, measured in docs/contamination.md).
-_LEAST_INPUTS = 4
-"""On how many different inputs at least they agree."""
-_LEAST_BITS = 14.0
-"""Evidence in bits: minus the binary logarithm of how likely an unrelated program agrees as far."""
 _OWN_SHARE = 0.9
 """Share of the problem's own inputs on which they agree."""
 _OTHER_SHARE = 0.75
@@ -57,91 +61,52 @@ _NUM_VARIED = 16
 """How many inputs are varied."""
 
 
-@dataclass(frozen=True, slots=True)
-class BehaviourIndex:
-    """Forms of benchmark problems, and their indices by the kinds of their values."""
+class Compared(NamedTuple):
+    """What the comparison of a problem with the benchmarks came to, the strongest evidence
+    first."""
 
-    forms: tuple[Form, ...]
-    by_kinds: dict[str, tuple[int, ...]]
-    """By the keys of `_keys`."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Pair:
-    """A form of the problem, a form of a benchmark problem, and how their values correspond."""
-
-    own: Form
-    other: Form
-    order: tuple[int, ...]
-    """For each value of the benchmark's form, the index of the problem's own value."""
-
-    @property
-    def swapped(self) -> _Pair:
-        """The pair with the problem and the benchmark's problem swapped."""
-        places = range(len(self.order))
-        return _Pair(
-            self.other,
-            self.own,
-            tuple(map(self.order.index, places)),
-        )
-
-    def arrange(self, values: Values) -> Values:
-        """Return the problem's values in the benchmark's order."""
-        return tuple(values[place] for place in self.order)
-
-    def render(self, values: Values) -> object:
-        """Return the problem's values as an input of the benchmark's program.
-
-        The input is a list of arguments, or a text for stdin.
-        """
-        return self.other.layout.render(self.arrange(values))
-
-
-def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
-    """Index the forms of benchmark problems for `find_behaviour`; nothing is run."""
-    forms: list[Form] = []
-    for problem in benchmark:
-        forms += find_forms(problem)[:_MOST_FORMS]
-    numbers_by_kinds: dict[str, list[int]] = defaultdict(list)
-    for number, form in enumerate(forms):
-        for key in _keys(form.kinds):
-            numbers_by_kinds[key].append(number)
-    by_kinds = {key: tuple(numbers) for key, numbers in numbers_by_kinds.items()}
-    return BehaviourIndex(tuple(forms), by_kinds)
-
-
-def _keys(kinds: Sequence[str]) -> set[str]:
-    """Return index keys that do not depend on the order of kinds.
-
-    `E`, only empty lists, may be any kind of list.
-    """
-    if "E" not in kinds:
-        return {"".join(sorted(kinds))}
-    keys = set()
-    for kind_of_list in "NSTR":
-        filled = "".join(kinds).replace("E", kind_of_list)
-        keys.add("".join(sorted(filled)))
-    return keys
+    hits: list[Hit]
+    """A hit for each benchmark problem that behaves like it."""
+    suspects: list[Hit]
+    """Benchmark problems that may: nothing differs, and there is too little evidence for a hit."""
 
 
 def find_behaviour(
-    candidate: Candidate,
+    candidates: Sequence[Candidate],
     index: BehaviourIndex,
     judge: Judge,
-) -> list[Hit]:
-    """Return a hit for each benchmark problem that behaves like a candidate.
+) -> list[Compared]:
+    """Compare what each candidate computes with what the benchmarks' problems compute."""
+    return compare_pairs([find_pairs(candidate, index) for candidate in candidates], judge)
 
-    The strongest evidence comes first.
+
+def compare_pairs(pairs_by_row: Sequence[Sequence[Pair]], judge: Judge) -> list[Compared]:
+    """Compare problems, each with its pairs, and return what came of it for each.
+
+    All together, since a process then loads a benchmark's program once for many problems.
     """
-    pairs = _find_pairs(candidate, index)
-    if not pairs:
-        return []
     # From cheap to dear: each phase runs only what the one before has left.
-    trials = _try_few_inputs(pairs, judge)
+    trials = _try_few_inputs(pairs_by_row, judge)
     trials = _try_cases(trials, judge, runs_other=True)
     trials = _try_cases(trials, judge, runs_other=False)
     trials = _try_varied(trials, judge)
-    hits = [trial.to_hit() for trial in trials if trial.is_convincing]
+    compared = [Compared([], []) for _ in pairs_by_row]
+    for trial in trials:
+        if trial.is_convincing:
+            compared[trial.row].hits.append(trial.to_hit())
+        elif trial.is_suspect:
+            compared[trial.row].suspects.append(trial.to_hit())
+    return [
+        Compared(
+            _keep_strongest(hits),
+            _keep_strongest(suspects),
+        )
+        for hits, suspects in compared
+    ]
+
+
+def _keep_strongest(hits: list[Hit]) -> list[Hit]:
+    """Return the strongest hit of each benchmark problem, the strongest first."""
     # By id among equals, for one order in every run.
     hits.sort(key=lambda hit: (-hit.score, hit.problem_id))
     # Several forms of a benchmark's problem may agree: the strongest hit stands for it.
@@ -151,141 +116,101 @@ def find_behaviour(
     return list(strongest.values())
 
 
-@dataclass
-class _Trial:
-    """A pair of forms that agreed on a few inputs, with the evidence for it so far."""
-
-    pair: _Pair
-    chance: float
-    """Estimated share of unrelated programs that agree on an input."""
-    bits: float = 0.0
-    num_agreed: int = 0
-    details: tuple[str, ...] = ()
-    """What each phase came to."""
-    how: str = ""
-    """`Agreement.how` of the phases so far; empty before the first."""
-
-    @property
-    def has_labels(self) -> bool:
-        """Whether the outputs are a few labels, on which unrelated programs often agree."""
-        return are_labels([case.expected for case in self.pair.own.cases])
-
-    @property
-    def has_both_programs(self) -> bool:
-        """Whether both problems have a program."""
-        return bool(self.pair.own.program and self.pair.other.program)
-
-    @property
-    def is_convincing(self) -> bool:
-        """Whether there is enough evidence for a hit."""
-        return self.bits >= _LEAST_BITS and self.num_agreed >= _LEAST_INPUTS
-
-    def add(self, agreement: Agreement, detail: str) -> None:
-        """Add the agreement found by one comparison to the evidence; `detail` describes it."""
-        # Bits are logarithms: adding them multiplies the chances.
-        self.bits += agreement.bits
-        self.num_agreed += sum(agreement.agreed)
-        self.details += (detail,)
-        # Labels that were renamed once stay renamed.
-        if self.how in ("", "same"):
-            self.how = agreement.how
-
-    def to_hit(self) -> Hit:
-        """Return the hit."""
-        detail = "; ".join(self.details)
-        return Hit(
-            self.pair.other.id,
-            "behaviour",
-            round(self.bits, 1),
-            detail,
-        )
-
-
-def _find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[_Pair]:
-    """Return the pairs of forms whose values have the same kinds, if either form has a program."""
-    pairs: list[_Pair] = []
-    for own in find_forms(candidate)[:_MOST_FORMS]:
-        # A dict, as a set that keeps its order.
-        numbers: dict[int, None] = {}
-        # Sorted, since a set of texts has another order in each process.
-        for key in sorted(_keys(own.kinds)):
-            of_these_kinds = index.by_kinds.get(key, ())
-            numbers.update(dict.fromkeys(of_these_kinds))
-        for number in numbers:
-            other = index.forms[number]
-            # Without any program there is nothing to run.
-            if other.program or own.program:
-                pairs += _pair_up(own, other)
-    return pairs
-
-
-def _pair_up(own: Form, other: Form) -> list[_Pair]:
-    """Return pairs of two forms: for the first orders of values in which the kinds are the same."""
-    # Another story may name the same values in another order.
-    orders = permutations(range(len(own.kinds)))
-    fitting = (
-        order
-        for order in orders
-        if _fits(
-            own.kinds,
-            other.kinds,
-            order,
-        )
-    )
-    return [
-        _Pair(
-            own,
-            other,
-            order,
-        )
-        for order in islice(fitting, _MOST_ORDERS)
-    ]
-
-
-def _fits(
-    own: Sequence[str],
-    other: Sequence[str],
-    order: Sequence[int],
-) -> bool:
-    """Whether values in this order have the same kinds."""
-    for place, kind in zip(order, other, strict=True):
-        kinds = {own[place], kind}
-        # Only empty lists fit any list.
-        has_empty = "E" in kinds and kinds <= set("ENSTR")
-        if len(kinds) > 1 and not has_empty:
-            return False
-    return True
-
-
 class _Close(NamedTuple):
     """A pair of forms that agrees on a few inputs, so that all inputs are worth trying."""
 
-    pair: _Pair
+    pair: Pair
     bits: float
 
 
+@dataclass
+class _First:
+    """The first comparison of a pair: one side's program on the first inputs of the other."""
+
+    row: int
+    pair: Pair
+    runs_other: bool
+    """Whether the benchmark's program runs on the problem's inputs, not the other way round."""
+    run: _CaseRun = field(init=False)
+
+
 def _try_few_inputs(
-    pairs: Sequence[_Pair],
+    pairs_by_row: Sequence[Sequence[Pair]],
     judge: Judge,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Return the pairs that agree on a few inputs, the best of each form."""
-    close: list[_Close] = []
-    agreeing: set[tuple[str, str]] = set()
-    # The benchmark's program where it has one: it is known to be right.
+    firsts: list[_First] = []
+    for row, pairs in enumerate(pairs_by_row):
+        for pair in pairs:
+            # The benchmark's program where it has one: it is known to be right.
+            firsts.append(_First(row, pair, runs_other=bool(pair.other.program)))
+    # One input first: nearly all pairs differ there.
+    firsts = _run_firsts(firsts, judge, only_most_telling=True)
+    firsts = _run_firsts(firsts, judge)
+    firsts_by_row: list[list[_First]] = [[] for _ in pairs_by_row]
+    for first in firsts:
+        firsts_by_row[first.row].append(first)
+    trials = []
+    for pairs, of_row in zip(pairs_by_row, firsts_by_row, strict=True):
+        trials += _choose_closest(pairs, of_row)
+    return trials
+
+
+def _run_firsts(
+    firsts: Sequence[_First],
+    judge: Judge,
+    *,
+    only_most_telling: bool = False,
+) -> list[_First]:
+    """Run the programs on a few inputs, and return the comparisons in which all agree."""
+    choose = _choose_most_telling if only_most_telling else _choose_few
+    seconds = _SECONDS_AT_FIRST if only_most_telling else SECONDS_AN_INPUT
+    left: list[_First] = []
     for runs_other in (True, False):
-        some = [pair for pair in pairs if bool(pair.other.program) is runs_other]
-        runs = _run_on_cases(some, judge, runs_other=runs_other, most=_FEW)
-        for pair, run in zip(some, runs, strict=True):
-            agreement = _agree(run, runs_other=runs_other)
+        some = [first for first in firsts if first.runs_other is runs_other]
+        runs = _run_on_cases(
+            [(first.row, first.pair) for first in some],
+            judge,
+            runs_other=runs_other,
+            choose=choose,
+            seconds=seconds,
+        )
+        for first, run in zip(some, runs, strict=True):
             # On so few inputs, a single difference is too large a share to forgive.
-            if agreement.share < 1:
-                continue
-            close.append(_Close(pair, agreement.bits))
-            # Only plain agreement with benchmark programs tells how often unrelated ones agree.
-            if runs_other and agreement.how == "same":
-                layout = repr(pair.own.layout)
-                agreeing.add((layout, pair.other.id))
-    agreeing_ids = {problem_id for _, problem_id in agreeing}
+            if _agree(run, runs_other=runs_other).share == 1:
+                first.run = run
+                left.append(first)
+    return left
+
+
+def _choose_few(cases: Sequence[ValueCase]) -> Sequence[ValueCase]:
+    return cases[:_FEW]
+
+
+def _choose_most_telling(cases: Sequence[ValueCase]) -> Sequence[ValueCase]:
+    """Return the case whose output the fewest unrelated programs give, of the first few."""
+    return [min(cases[:_FEW], key=lambda case: chance_of(case.expected))]
+
+
+def _choose_all(cases: Sequence[ValueCase]) -> Sequence[ValueCase]:
+    return cases
+
+
+def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[Trial]:
+    """Return trials of the pairs of one problem that agreed on a few inputs, the best of each form.
+
+    Args:
+        pairs: all pairs of the problem.
+        firsts: those that agreed.
+    """
+    close: list[_Close] = []
+    agreeing_ids: set[str] = set()
+    for first in firsts:
+        agreement = _agree(first.run, runs_other=first.runs_other)
+        close.append(_Close(first.pair, agreement.bits))
+        # Only plain agreement with benchmark programs tells how often unrelated ones agree.
+        if first.runs_other and agreement.how == "same":
+            agreeing_ids.add(first.pair.other.id)
     chance = _estimate_chance(pairs, agreeing_ids)
     # The most telling first: only some of each form are tried further.
     close.sort(key=lambda item: -item.bits)
@@ -298,12 +223,24 @@ def _try_few_inputs(
         form = f"{pair.own.layout!r} {pair.own.kinds}"
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
-            trials.append(_Trial(pair, chance))
+            num_shared = _count_shared(pair)
+            trials.append(Trial(firsts[0].row, pair, chance, num_shared=num_shared))
     return trials
 
 
+def _count_shared(pair: Pair) -> int:
+    """Return how many inputs both problems show, in whatever format, that are no small number."""
+    shown = {json.dumps(case.values) for case in pair.other.cases}
+    num_shared = 0
+    for case in pair.own.cases:
+        if is_small(tokens_of_value(case.values)):
+            continue
+        num_shared += json.dumps(pair.arrange(case.values)) in shown
+    return num_shared
+
+
 def _estimate_chance(
-    pairs: Sequence[_Pair],
+    pairs: Sequence[Pair],
     agreeing: set[str],
 ) -> float:
     """Return the share of unrelated benchmark programs that agree on a few inputs; 0 if unknown."""
@@ -324,25 +261,27 @@ class _CaseRun(NamedTuple):
 
 
 def _run_on_cases(
-    pairs: Sequence[_Pair],
+    pairs: Sequence[tuple[int, Pair]],
     judge: Judge,
     *,
     runs_other: bool,
-    most: int | None = None,
+    choose: Callable[[Sequence[ValueCase]], Sequence[ValueCase]] = _choose_all,
+    seconds: float = SECONDS_AN_INPUT,
 ) -> list[_CaseRun]:
     """Run one side's program on the other's cases.
 
     Args:
-        pairs: forms whose programs are run.
+        pairs: forms whose programs are run, each with the index of its problem.
         judge: runs them.
         runs_other: run the benchmark's programs on the problem's cases, not the other way round.
-        most: at most so many cases are run.
+        choose: returns the cases that are run.
+        seconds: CPU seconds that a program may take for an input.
     """
     cases_by_pair = []
     runs = []
-    for pair in pairs:
+    for row, pair in pairs:
         seen = pair if runs_other else pair.swapped
-        cases = seen.own.cases[:most]
+        cases = choose(seen.own.cases)
         inputs: list[object] = []
         if seen.other.program:
             inputs = [seen.render(case.values) for case in cases]
@@ -353,9 +292,10 @@ def _run_on_cases(
                 seen.other.program,
                 seen.other.entry,
                 tuple(inputs),
+                row,
             )
         )
-    outputs_by_pair = run_programs(runs, judge)
+    outputs_by_pair = run_programs(runs, judge, seconds=seconds)
     return list(map(_CaseRun, cases_by_pair, outputs_by_pair))
 
 
@@ -385,18 +325,18 @@ def _agree(
 
 
 def _try_cases(
-    trials: Sequence[_Trial],
+    trials: Sequence[Trial],
     judge: Judge,
     *,
     runs_other: bool,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Run the programs of one side on all cases of the other.
 
     Return the trials that still agree, and the trials without such a program.
     """
     least = _OWN_SHARE if runs_other else _OTHER_SHARE
     left = []
-    pairs = [trial.pair for trial in trials]
+    pairs = [(trial.row, trial.pair) for trial in trials]
     runs = _run_on_cases(pairs, judge, runs_other=runs_other)
     for trial, run in zip(trials, runs, strict=True):
         # For want of a program nothing was run, which says nothing against the pair.
@@ -413,7 +353,9 @@ def _try_cases(
         )
         if agreement.share < least:
             continue
-        trial.add(agreement, _describe_cases(agreement, runs_other=runs_other))
+        trial.add(agreement, _describe_cases(agreement, runs_other=runs_other), run.cases)
+        if runs_other or not trial.pair.other.program:
+            trial.num_own = sum(agreement.agreed)
         left.append(trial)
     return left
 
@@ -427,18 +369,20 @@ def _describe_cases(agreement: Agreement, *, runs_other: bool) -> str:
 
 
 def _try_varied(
-    trials: Sequence[_Trial],
+    trials: Sequence[Trial],
     judge: Judge,
-) -> list[_Trial]:
+) -> list[Trial]:
     """Run both programs on varied inputs.
 
     Return the trials that agree wherever both have an output, and the trials without such inputs.
     """
     runs: list[ProgramRun] = []
+    inputs_by_trial = []
     for trial in trials:
         own = trial.pair.own
         other = trial.pair.other
         inputs = _vary_inputs(trial)
+        inputs_by_trial.append(inputs)
         # The same values, each time as that program reads them.
         own_inputs = tuple(map(own.layout.render, inputs))
         other_inputs = tuple(map(trial.pair.render, inputs))
@@ -447,6 +391,7 @@ def _try_varied(
                 own.program,
                 own.entry,
                 own_inputs,
+                trial.row,
             )
         )
         runs.append(
@@ -454,35 +399,44 @@ def _try_varied(
                 other.program,
                 other.entry,
                 other_inputs,
+                trial.row,
             )
         )
     # All in one call, since few processes then run many programs.
     outputs = run_programs(runs, judge)
     left = []
-    for trial, ours, theirs in zip(
+    for trial, inputs, ours, theirs in zip(
         trials,
+        inputs_by_trial,
         outputs[::2],
         outputs[1::2],
         strict=True,
     ):
-        agreement = _compare_where_both(ours, theirs, trial.how)
+        answered = _find_answered(inputs, ours, theirs)
         # Where one of them has no program, nothing speaks against the pair.
-        if agreement is None:
+        if not answered:
             left.append(trial)
             continue
-        # Labels agree by chance so often that a higher share is asked for.
-        least = _VARIED_SHARE
-        if trial.has_labels:
-            least = max(least, _LABELS_SHARE)
+        agreement = compare(
+            [answer.own for answer in answered],
+            [answer.other for answer in answered],
+            how=trial.how,
+        )
+        # Labels and small numbers agree by chance so often that a higher share is asked for.
+        least = _LITTLE_SHARE if trial.says_little else _VARIED_SHARE
         if agreement.share < least:
             continue
         share = f"{sum(agreement.agreed)} of {len(agreement.agreed)}"
-        trial.add(agreement, f"both give the same on {share} varied inputs")
+        trial.add(
+            agreement,
+            f"both give the same on {share} varied inputs",
+            [(answer.values, answer.own) for answer in answered],
+        )
         left.append(trial)
     return left
 
 
-def _vary_inputs(trial: _Trial) -> list[Values]:
+def _vary_inputs(trial: Trial) -> list[Values]:
     """Return further inputs, made from the cases of both problems; none if a program is missing."""
     if not trial.has_both_programs:
         return []
@@ -492,25 +446,28 @@ def _vary_inputs(trial: _Trial) -> list[Values]:
     known += [pair.swapped.arrange(case.values) for case in pair.other.cases]
     num = _NUM_VARIED
     # Each input says little then.
-    if trial.has_labels:
-        num *= _LABELS_TIMES
+    if trial.says_little:
+        num *= _LITTLE_TIMES
     # Seeded by both ids: the same inputs in every run.
     return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
 
 
-def _compare_where_both(
+class _Answered(NamedTuple):
+    """An input for which both programs have an output."""
+
+    values: Values
+    own: Tokens
+    other: Tokens
+
+
+def _find_answered(
+    inputs: Sequence[Values],
     ours: Outputs,
     theirs: Outputs,
-    how: str,
-) -> Agreement | None:
-    """Compare two programs on the inputs for which both have an output; None if there is no such
-    input."""
-    ours_there = []
-    theirs_there = []
-    for our_output, their_output in zip(ours, theirs, strict=True):
+) -> list[_Answered]:
+    """Return the inputs for which both programs have an output."""
+    answered = []
+    for values, our_output, their_output in zip(inputs, ours, theirs, strict=True):
         if our_output is not None and their_output is not None:
-            ours_there.append(our_output)
-            theirs_there.append(their_output)
-    if not ours_there:
-        return None
-    return compare(ours_there, theirs_there, how=how)
+            answered.append(_Answered(values, our_output, their_output))
+    return answered

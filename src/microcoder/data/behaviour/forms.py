@@ -5,13 +5,21 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, NamedTuple
 
-from microcoder.data.behaviour.outputs import Tokens, kind_of, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.outputs import (
+    Tokens,
+    kind_of,
+    shapes_of,
+    tokens_of_json,
+    tokens_of_text,
+)
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.keys import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.values import read_literal
+from microcoder.data.inputs.finding import Item
 from microcoder.data.inputs.layouts import (
     Layout,
     Read,
@@ -27,6 +35,12 @@ _MOST_CASES = 24
 """Cases of a form: more say no more, and each is run."""
 _MOST_READINGS_OF_CASES = 2
 """Readings that take an input for several cases, the likeliest."""
+_MOST_LINES = 3
+"""Lines of an input that may be texts with blanks."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,17})(?:\.\d+)?")
+"""A number as JSON has it."""
+_WORDS = re.compile(r"[^\W\d_].*\s|\s.*[^\W\d_]")
+"""A line with a letter and a blank."""
 _NAMED = re.compile(r"(?:^|[,;\s])\s*[A-Za-z_]\w*\s*=(?!=)\s*")
 """The name of an argument, and `=`."""
 _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.MULTILINE)
@@ -54,6 +68,8 @@ class Form:
     """A Python program known to be right; empty where there is none."""
     entry: str = ""
     """The function to call; empty for a program that reads stdin."""
+    shapes: frozenset[str] = frozenset()
+    """What its outputs look like (see `shapes_of`)."""
 
 
 class _Example(NamedTuple):
@@ -111,6 +127,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
                 read.layout,
                 program,
                 entry,
+                shapes_of(case.expected for case in cases),
             )
         )
     return forms
@@ -130,13 +147,84 @@ def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
     # A benchmark's function has one case, a contest's input often many.
     cases = split_repeated(inputs, outputs)
     if cases is not None:
-        for read in read_texts(cases.inputs)[:_MOST_READINGS_OF_CASES]:
+        for read in _read_lines(cases.inputs)[:_MOST_READINGS_OF_CASES]:
             layout = Layout(read.layout.items, is_repeated=True)
             repeated = replace(read, layout=layout)
             readings.append(_Reading(repeated, cases.outputs))
-    for read in read_texts(inputs):
+    for read in _read_lines(inputs):
         readings.append(_Reading(read, outputs))
     return readings
+
+
+def _read_lines(inputs: Sequence[str]) -> list[Read]:
+    """Return the readings of texts, the likeliest first; also that of a line with blanks as a text.
+
+    Of words on a line nobody can say whether they are a list or one text.
+    """
+    readings = read_texts(inputs)
+    if not readings:
+        rows = _read_rows(inputs)
+        return [] if rows is None else [rows]
+    whole = _read_whole_lines(inputs)
+    if whole is None:
+        return readings
+    return [*readings[:1], whole, *readings[1:]]
+
+
+def _read_rows(inputs: Sequence[str]) -> Read | None:
+    """Return the reading of rows of numbers that no number counts, after at most one number alone.
+
+    None if the inputs are something else.
+    """
+    values: list[Values] = []
+    num_before: set[int] = set()
+    for text in inputs:
+        lines = [line.split() for line in text.splitlines() if line.strip()]
+        if not lines or not all(map(_NUMBER.fullmatch, chain.from_iterable(lines))):
+            return None
+        rows = [[json.loads(token) for token in line] for line in lines]
+        # A number before rows of the same width stands for itself.
+        is_alone = len(rows) > 1 and len(rows[0]) == 1 and len(rows[1]) > 1
+        num_before.add(int(is_alone))
+        if is_alone:
+            values.append((rows[0][0], rows[1:]))
+        else:
+            values.append((rows,))
+    if len(num_before) != 1 or all(len(row[-1]) == 1 for row in values):
+        return None
+    items = (Item("value"), Item("rows")) if 1 in num_before else (Item("rows"),)
+    return Read(Layout(items), tuple(values))
+
+
+def _read_whole_lines(inputs: Sequence[str]) -> Read | None:
+    """Return the reading that takes lines of words as texts.
+
+    None if the inputs have many lines, or no such line.
+    """
+    lines_by_input = [text.splitlines() for text in inputs]
+    heights = set(map(len, lines_by_input))
+    if len(heights) != 1 or not 1 <= heights.pop() <= _MOST_LINES:
+        return None
+    columns = []
+    items = []
+    has_text = False
+    for lines in zip(*lines_by_input, strict=True):
+        is_text = any(map(_WORDS.search, lines))
+        has_text = has_text or is_text
+        if is_text:
+            items.append(Item("value"))
+            columns.append(lines)
+            continue
+        # Numbers, or one word: as any reading has them.
+        reads = read_texts(lines)
+        # A count would count an item of its own line alone.
+        if not reads or any(item.form not in ("value", "list") for item in reads[0].layout.items):
+            return None
+        items += reads[0].layout.items
+        columns += zip(*reads[0].values, strict=True)
+    if not has_text:
+        return None
+    return Read(Layout(tuple(items)), tuple(zip(*columns, strict=True)))
 
 
 def _has_count(layout: Layout) -> bool:

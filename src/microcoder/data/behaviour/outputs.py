@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from microcoder.judge.core.digits import parse_json
@@ -20,6 +20,7 @@ Outputs = Sequence[Tokens | None]
 
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
 _LEADING_ZERO = re.compile(r"-?0\d+")
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _WHOLE = re.compile(r"-?\d+")
 _LARGEST_EXACT = 1e15
 """Whole numbers below it are exact as floats."""
@@ -147,6 +148,23 @@ def _normal(token: str) -> str:
     return token if _WHOLE.fullmatch(token) else f"{number:.5g}"
 
 
+def shapes_of(outputs: Iterable[Tokens]) -> frozenset[str]:
+    """Return what outputs look like: `whole`, `decimal`, `numbers`, `words`.
+
+    Outputs that say no more than that there is nothing, or yes and no, are left out.
+    """
+    shapes = {_shape_of(output) for output in outputs if output not in _NOTHING}
+    return frozenset(shapes)
+
+
+def _shape_of(output: Tokens) -> str:
+    if not all(map(_NUMBER.fullmatch, output)):
+        return "words"
+    if len(output) > 1:
+        return "numbers"
+    return "whole" if _WHOLE.fullmatch(output[0]) else "decimal"
+
+
 class Agreement(NamedTuple):
     """How far two programs' outputs agree."""
 
@@ -238,7 +256,7 @@ def _chances_of(outputs: Outputs, measured: float) -> list[float]:
         often = (counts[output] - 1) / len(outputs)
         chances.append(
             max(
-                _chance(output or ()),
+                chance_of(output or ()),
                 often,
                 least,
             )
@@ -261,7 +279,7 @@ def _count_bits(matching: _Matching, chances: Sequence[float]) -> float:
     return float(sum(bits))
 
 
-def _chance(output: Tokens) -> float:
+def chance_of(output: Tokens) -> float:
     """Return how often an unrelated program gives this output."""
     if len(output) > 1:
         return _OTHER_CHANCE
@@ -273,6 +291,11 @@ def _chance(output: Tokens) -> float:
     except ValueError:
         is_small = len(word) <= _SHORT
     return _SMALL_CHANCE if is_small else _OTHER_CHANCE
+
+
+def is_small(output: Tokens) -> bool:
+    """Whether an output is one small number, or a word that says no more than yes and no."""
+    return len(output) <= 1 and chance_of(output) > _OTHER_CHANCE
 
 
 def _relabel(one: Outputs, other: Outputs) -> _Matching:

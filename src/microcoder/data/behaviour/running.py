@@ -1,7 +1,10 @@
 """Runs many programs on many small inputs in few sandboxed processes."""
 
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +16,7 @@ from microcoder.judge.run.executions import Invocation
 
 _SANDBOXED = (Path(__file__).parent / "sandboxed.py").read_text(encoding="utf-8")
 """The program that runs the others, in the sandbox."""
-_SECONDS_AN_INPUT = 0.05
+SECONDS_AN_INPUT = 0.05
 """CPU seconds that a program may take for an input: compared inputs are small."""
 _SECONDS_A_PROCESS = 30.0
 _WALL_SECONDS_A_PROCESS = 300.0
@@ -25,10 +28,10 @@ _SPARE_MEMORY_MIB = 128
 
 A program that takes a number for the length of a list uses up both.
 """
-_MOST_RUNS = 4000
+_MOST_RUNS = 1000
 """Inputs that one process runs programs on."""
 _MOST_DEATHS = 20
-"""How many processes programs may kill in one call before the remaining ones are skipped."""
+"""How many processes the programs of one problem may end before its remaining ones are skipped."""
 
 RawOutput = list[Any]
 """What a process says of one input: `value`, `text` or `none`, and the output or a reason."""
@@ -44,6 +47,8 @@ class ProgramRun(NamedTuple):
     """The function to call; empty where there is none."""
     inputs: tuple[Any, ...]
     """Lists of arguments, or texts for stdin."""
+    row: int = 0
+    """Index of the problem that asks; what another asks does not end its runs."""
 
 
 class _Waiting(NamedTuple):
@@ -56,77 +61,91 @@ class _Waiting(NamedTuple):
 def run_programs(
     runs: Sequence[ProgramRun],
     judge: Judge,
+    *,
+    seconds: float = SECONDS_AN_INPUT,
 ) -> list[list[Tokens | None]]:
     """Return for each run the output tokens of each input; None where there was no output.
+
+    Args:
+        runs: programs and inputs.
+        judge: runs them.
+        seconds: CPU seconds that a program may take for an input.
 
     Raises:
         EvaluatorFault: a sandbox failed.
     """
     # Forms of one problem often ask the same of a program.
     keys = [json.dumps(run) for run in runs]
-    outputs = _run_all(
-        dict(
-            zip(
-                keys,
-                runs,
-                strict=True,
-            )
-        ),
-        judge,
-    )
+    outputs: dict[str, list[RawOutput]] = {}
+    waiting = []
+    for key, run in dict(zip(keys, runs, strict=True)).items():
+        if run.inputs:
+            waiting.append(_Waiting(key, run))
+        else:
+            outputs[key] = []
+    # By program, since a process loads each once.
+    waiting.sort(key=lambda item: (item.run.code, item.run.entry))
+    batches = list(_cut_batches(waiting))
+    run_one = partial(_run_batch, judge=judge, seconds=seconds)
+    # Each thread waits for a process, of which as many run at once as there are workers.
+    with ThreadPoolExecutor(judge.workers) as threads:
+        for of_batch in threads.map(run_one, batches):
+            outputs |= of_batch
     return [list(map(_tokens_of, outputs[key])) for key in keys]
 
 
-def _run_all(
-    runs: dict[str, ProgramRun],
+def _run_batch(
+    batch: Sequence[_Waiting],
     judge: Judge,
+    seconds: float,
 ) -> dict[str, list[RawOutput]]:
     """Return the outputs of each run.
 
     A program that kills its process loses only its own outputs.
     """
     outputs: dict[str, list[RawOutput]] = {}
-    waiting = []
-    for key, run in runs.items():
-        if run.inputs:
-            waiting.append(_Waiting(key, run))
-        else:
-            outputs[key] = []
-    num_deaths = 0
+    num_deaths: Counter[int] = Counter()
+    waiting = list(batch)
     while waiting:
-        batch = _next_batch(waiting)
-        by_run = _run_in_process([item.run for item in batch], judge)
-        num_whole = _count_whole(batch, by_run)
+        by_run = _run_in_process([item.run for item in waiting], judge, seconds)
+        num_whole = _count_whole(waiting, by_run)
         # Not strict, since `by_run` also has the runs that the process did not finish.
         for item, run_outputs in zip(
-            batch[:num_whole],
+            waiting[:num_whole],
             by_run,
             strict=False,
         ):
             outputs[item.key] = run_outputs
-        waiting = waiting[num_whole:]
-        if num_whole == len(batch):
-            continue
+        if num_whole == len(waiting):
+            break
         # The first run that is not whole ended the process; those after it have not begun.
-        killer = waiting.pop(0)
+        killer = waiting[num_whole]
         num_missing = len(killer.run.inputs) - len(by_run[num_whole])
         outputs[killer.key] = by_run[num_whole] + [_ENDED] * num_missing
-        num_deaths += 1
-        if num_deaths > _MOST_DEATHS:
+        waiting = waiting[num_whole + 1 :]
+        row = killer.run.row
+        num_deaths[row] += 1
+        if num_deaths[row] > _MOST_DEATHS:
             for item in waiting:
-                outputs[item.key] = [_NOT_RUN] * len(item.run.inputs)
-            break
+                if item.run.row == row:
+                    outputs[item.key] = [_NOT_RUN] * len(item.run.inputs)
+            waiting = [item for item in waiting if item.run.row != row]
     return outputs
 
 
-def _next_batch(waiting: Sequence[_Waiting]) -> Sequence[_Waiting]:
-    """Return the first runs: as many as one process takes, and at least one."""
+def _cut_batches(waiting: Sequence[_Waiting]) -> Iterator[Sequence[_Waiting]]:
+    """Yield the runs in batches: as many as one process takes, and at least one."""
+    batch: list[_Waiting] = []
     num_inputs = 0
-    for number, item in enumerate(waiting):
+    for item in waiting:
         num_inputs += len(item.run.inputs)
-        if num_inputs > _MOST_RUNS and number > 0:
-            return waiting[:number]
-    return waiting
+        if batch and num_inputs > _MOST_RUNS:
+            yield batch
+            batch = []
+            num_inputs = len(item.run.inputs)
+        batch.append(item)
+    if batch:
+        yield batch
 
 
 def _count_whole(
@@ -149,11 +168,12 @@ def _count_whole(
 def _run_in_process(
     runs: Sequence[ProgramRun],
     judge: Judge,
+    seconds: float,
 ) -> list[list[RawOutput]]:
     """Return the outputs of each run, as far as the process came."""
     invocation = Invocation(
         Program(_SANDBOXED),
-        stdin=json.dumps(_describe_runs(runs)).encode(),
+        stdin=json.dumps(_describe_runs(runs, seconds)).encode(),
         cpu_seconds=_SECONDS_A_PROCESS,
         wall_seconds=_WALL_SECONDS_A_PROCESS,
         memory_limit_mib=_MEMORY_MIB,
@@ -181,7 +201,7 @@ def _run_in_process(
     return outputs
 
 
-def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
+def _describe_runs(runs: Sequence[ProgramRun], seconds: float) -> dict[str, Any]:
     """Return the input of `sandboxed.py` for some runs, with each program once."""
     numbers: dict[tuple[str, str], int] = {}
     programs = []
@@ -192,7 +212,7 @@ def _describe_runs(runs: Sequence[ProgramRun]) -> dict[str, Any]:
             numbers[source] = len(numbers)
             programs.append({"code": run.code, "entry": run.entry})
         described.append([numbers[source], run.inputs])
-    return {"programs": programs, "runs": described, "seconds": _SECONDS_AN_INPUT}
+    return {"programs": programs, "runs": described, "seconds": seconds}
 
 
 def _tokens_of(output: RawOutput) -> Tokens | None:

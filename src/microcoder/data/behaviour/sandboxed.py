@@ -143,18 +143,18 @@ def run_script(source: dict[str, Any]) -> None:
     """Run a program that reads stdin; that it exits is no failure."""
     try:
         # As a script, since many call their main function only then.
-        exec(
-            compile(
-                source["code"],
-                "main.py",
-                "exec",
-            ),
-            {"__name__": "__main__"},
-        )
+        exec(compiled(source), {"__name__": "__main__"})
     except SystemExit:
         pass
     finally:
         signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def compiled(source: dict[str, Any]) -> Any:
+    """Return a program's code, compiled once for all of its inputs."""
+    if "compiled" not in source:
+        source["compiled"] = compile(source["code"], "main.py", "exec")
+    return source["compiled"]
 
 
 def find(source: dict[str, Any]) -> Any:
@@ -164,7 +164,7 @@ def find(source: dict[str, Any]) -> Any:
     """
     # Not as a script: only the function is wanted, not what a script does with it.
     names: dict[str, Any] = {**KNOWN, "__name__": "solution"}
-    exec(compile(source["code"], "solution.py", "exec"), names)
+    exec(compiled(source), names)
     entry = source["entry"]
     if "Solution" in names and hasattr(names["Solution"], entry):
         # A new object for each call, which must not see what another call has left.

@@ -5,7 +5,8 @@
 
 Another story or language leaves no words in common, so the nearest are found among restatements:
 the model states each task in plain English, once a problem (the endpoint keeps its replies). Both
-whole statements are then put side by side.
+whole statements are then put side by side. Problems that the comparison by execution suspects are
+asked about first.
 """
 
 import math
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 from functools import partial
 from heapq import nlargest
 
+from microcoder.data.behaviour.keeping import find_suspects
 from microcoder.data.completions import Endpoint
 from microcoder.data.filter.contamination import Hit
 from microcoder.data.filter.texts import words
@@ -152,6 +154,19 @@ def _shorten(problem: Candidate) -> str:
     return problem.statement[:_MOST_CHARACTERS]
 
 
+def _list_others(
+    candidate: Candidate,
+    index: TaskIndex,
+    model: Endpoint,
+) -> list[Candidate]:
+    """Return the benchmark problems to ask about: those that behave like it, then the nearest."""
+    suspects = find_suspects(candidate)
+    others = [problem for problem in index.problems if problem.id in suspects]
+    others += index.find_nearest(restate(candidate, model))
+    # A suspect may be one of the nearest.
+    return list({other.id: other for other in others}.values())
+
+
 def find_same_task(
     candidate: Candidate,
     index: TaskIndex,
@@ -162,7 +177,7 @@ def find_same_task(
     And how many questions it did not answer.
     """
     num_unanswered = 0
-    for other in index.find_nearest(restate(candidate, model)):
+    for other in _list_others(candidate, index, model):
         first = f"First problem:\n{_shorten(other)}\n"
         second = f"Second problem:\n{_shorten(candidate)}\n"
         prompt = f"{_COMPARE}\n{first}\n{second}"

@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from microcoder.data.completions import EndpointSettings
+from microcoder.data.decisions import FOLDER, find_shared_folder
 from microcoder.data.difficulty import SelectionSettings
 from microcoder.data.filter.rules import LicenceSettings
 from microcoder.data.formats.columns import ID, parse_columns
@@ -143,7 +144,7 @@ class BuildConfig(Config):
     licence: LicenceSettings = LicenceSettings()
     behaviour: bool = True
     """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem
-    takes about half a CPU second."""
+    takes about a tenth of a CPU second."""
     same_task: EndpointSettings | None = None
     """Model that is asked which problems are a benchmark's in disguise; without one this step is
     left out."""
@@ -175,3 +176,10 @@ class BuildConfig(Config):
         """Folder of parts, verdicts and answers, kept between runs."""
         # Steps run in processes that may have another working directory.
         return (self.work or self.output / ".work").absolute()
+
+    @property
+    def decision_folders(self) -> tuple[Path, ...]:
+        """Folders of decisions: that of this build, which all nodes see, and the shared one."""
+        own = self.work_folder / FOLDER
+        shared = find_shared_folder()
+        return (own,) if shared is None else (own, shared)

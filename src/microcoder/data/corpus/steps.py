@@ -60,6 +60,7 @@ _TESTGEN = "microcoder.data.testgen"
 _ENDPOINT = "microcoder.data.completions"
 _INPUTS = "microcoder.data.inputs"
 _VERIFY = "microcoder.data.verify"
+_DECISIONS = "microcoder.data.decisions"
 _JUDGE = "microcoder.judge"
 
 
@@ -104,9 +105,14 @@ class _StepMaker:
             # Steps run in processes that may have another working directory.
             responses = responses.absolute()
         self._config = config
+        shards = list_inputs(benchmarks, rows_per_shard=WHOLE)
+        self._compared = digest(*(shard.digest for shard in shards))
+        """Digest of the benchmarks."""
         self._resources = Resources(
             work=config.work_folder,
+            decisions=config.decision_folders,
             benchmarks=benchmarks,
+            compared=self._compared,
             responses=responses,
             judge=JudgeOptions(
                 workers=config.workers,
@@ -114,9 +120,6 @@ class _StepMaker:
                 unsafe=config.unsafe,
             ),
         )
-        shards = list_inputs(benchmarks, rows_per_shard=WHOLE)
-        self._compared = digest(*(shard.digest for shard in shards))
-        """Digest of the benchmarks."""
         packages = load_profile(config.packages).digest
         self._environment = f"Python {CURRENT_VERSION}, packages {packages}"
         """What programs run in."""
@@ -215,7 +218,7 @@ class _StepMaker:
             "filter",
             Config(),
             open_compare,
-            (_BEHAVIOUR, _INPUTS, _JUDGE),
+            (_BEHAVIOUR, _INPUTS, _DECISIONS, _JUDGE),
             inputs=(self._compared, self._environment),
             # One process, which spreads programs over the cores itself.
             runs="alone",
@@ -229,7 +232,7 @@ class _StepMaker:
             "filter",
             self._config.same_task,
             open_same_task,
-            (_SAME_TASK, _FILTER, _ENDPOINT),
+            (_SAME_TASK, _BEHAVIOUR, _FILTER, _INPUTS, _ENDPOINT, _JUDGE),
             inputs=(self._compared,),
             # One process, since `concurrency` bounds the requests of one alone.
             runs="alone",
@@ -241,7 +244,7 @@ class _StepMaker:
             "generate",
             self._config.generate,
             open_generate,
-            (_TESTGEN, _INPUTS, _VERIFY, _ENDPOINT, _JUDGE),
+            (_TESTGEN, _INPUTS, _VERIFY, _DECISIONS, _ENDPOINT, _JUDGE),
             inputs=(self._environment,),
             runs="alone",
         )
@@ -252,7 +255,7 @@ class _StepMaker:
             "verify",
             self._config.verify,
             open_verify,
-            (_VERIFY, _JUDGE),
+            (_VERIFY, _DECISIONS, _JUDGE),
             inputs=(self._environment,),
             runs="alone",
         )

@@ -380,9 +380,7 @@ def _find_lost_paragraphs(reply: str, masked: Masked, language: str) -> list[str
     if len(paragraphs) != len(translated):
         return [f"it has {len(translated)} paragraphs, and the text {len(paragraphs)}"]
     faults = []
-    for number, (paragraph, english) in enumerate(
-        zip(paragraphs, translated, strict=True), start=1
-    ):
+    for number, (paragraph, english) in enumerate(_match(paragraphs, translated, masked), start=1):
         words = masked.pattern.sub(" ", paragraph)
         english_words = masked.pattern.sub(" ", english)
         foreign = _FOREIGN_SCRIPT.search(english_words)
@@ -394,6 +392,34 @@ def _find_lost_paragraphs(reply: str, masked: Masked, language: str) -> list[str
         elif _is_still(language, english_words):
             faults.append(f"paragraph {number} is still in {language}")
     return faults
+
+
+def _match(
+    paragraphs: Sequence[str],
+    translated: Sequence[str],
+    masked: Masked,
+) -> list[tuple[str, str]]:
+    """Return each paragraph with its translation, which has the same marks, wherever it stands.
+
+    Paragraphs without such a one are matched in order.
+    """
+    places: dict[frozenset[str], int] = {}
+    for place, english in enumerate(translated):
+        marks = frozenset(masked.pattern.findall(english))
+        if marks:
+            places.setdefault(marks, place)
+    matched: dict[int, int] = {}
+    for number, paragraph in enumerate(paragraphs):
+        found = places.pop(frozenset(masked.pattern.findall(paragraph)), None)
+        if found is not None:
+            matched[number] = found
+    taken = set(matched.values())
+    others = (place for place in range(len(translated)) if place not in taken)
+    pairs = []
+    for number, paragraph in enumerate(paragraphs):
+        place = matched[number] if number in matched else next(others)
+        pairs.append((paragraph, translated[place]))
+    return pairs
 
 
 def _cut(text: str) -> list[str]:

@@ -13,7 +13,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Unpack
 
-from microcoder.data.behaviour.comparison import find_behaviour, index_behaviour
+from microcoder.data.behaviour.comparison import compare_pairs
+from microcoder.data.behaviour.keeping import decide_on, read_compared, write_compared
+from microcoder.data.behaviour.pairs import find_pairs, index_behaviour
 from microcoder.data.clean.stage import finish, process
 from microcoder.data.completions import AnswerCache, Endpoint, EndpointSettings
 from microcoder.data.corpus.inputs import open_settings, read_benchmark_problems
@@ -30,12 +32,13 @@ from microcoder.data.corpus.translation import (
     Translator,
     translate,
 )
+from microcoder.data.decisions import Decisions
 from microcoder.data.difficulty import judge_attempts, read_responses, score_difficulty
 from microcoder.data.filter.contamination import build_index, describe_hits
 from microcoder.data.filter.rules import LicenceSettings, filter_row
 from microcoder.data.formats.candidates import Candidate, Rejection, Stage, process_row
 from microcoder.data.pipeline.parts import Part, cut, read_rows
-from microcoder.data.pipeline.steps import Row, Work
+from microcoder.data.pipeline.steps import Row, Work, digest, source_digest
 from microcoder.data.sources import Shard, collect_shard
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.settings import GenerateSettings
@@ -47,6 +50,7 @@ from microcoder.data.verify.store import VerdictStore
 from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.extensions import Extension, load_extension
+from microcoder.judge.core.files import cut_pieces
 from microcoder.judge.run.options import JudgeKeys
 
 _TESTS_MIB = 128
@@ -58,6 +62,8 @@ _LEAST_AT_ONCE = 8
 """Problems verified at once, at least (fewer if their tests are large)."""
 _AT_ONCE_A_WORKER = 4
 """Problems verified at once per worker."""
+_COMPARED_AT_ONCE = 32
+"""Problems whose programs are compared at once: a benchmark's program is loaded once for all."""
 _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests at which a batch to verify ends early: each byte is several times in memory."""
 
@@ -71,8 +77,12 @@ class Resources:
 
     work: Path
     """Folder of answers, verdicts and counts."""
+    decisions: tuple[Path, ...]
+    """Folders of what was decided by measurement."""
     benchmarks: tuple[SourceSettings, ...]
     """Benchmarks, with archives unpacked."""
+    compared: str
+    """Digest of the benchmarks."""
     responses: Path | None
     """File of a model's attempts at problems."""
     judge: JudgeOptions
@@ -80,6 +90,18 @@ class Resources:
     def open_judge(self, **rules: Unpack[JudgeKeys]) -> Judge:
         """Return a judge with these options; `rules` are further arguments of `Judge`."""
         return Judge(self.judge, tests_mib=_TESTS_MIB, **rules)
+
+    def open_decisions(self, judge: Judge, *deciding: str, code: Sequence[str]) -> Decisions:
+        """Return what was decided earlier by the same code, settings and packages.
+
+        Args:
+            judge: it decides by its code and the packages of programs.
+            deciding: what else decides besides a row.
+            code: modules and packages whose code decides.
+        """
+        sources = map(source_digest, ("microcoder.judge", "microcoder.data.formats", *code))
+        version = digest(judge.environment.identity, *deciding, *sources)
+        return Decisions(self.decisions, version=version)
 
     def open_endpoint(self, settings: EndpointSettings, opened: ExitStack) -> Endpoint:
         """Return a client that is closed with `opened`."""
@@ -244,16 +266,42 @@ def open_compare(
     """Return the step's work: reject problems that behave like a benchmark problem."""
     index = index_behaviour(read_benchmark_problems(resources.benchmarks))
     judge = opened.enter_context(resources.open_judge())
+    decisions = resources.open_decisions(
+        judge,
+        resources.compared,
+        code=(
+            "microcoder.data.behaviour",
+            "microcoder.data.clean",
+            "microcoder.data.filter",
+            "microcoder.data.inputs",
+        ),
+    )
 
-    def compare(candidate: Candidate) -> Row:
-        hits = find_behaviour(candidate, index, judge)
-        if hits:
-            return candidate.reject("filter", "contaminated", describe_hits(hits))
-        return candidate
+    def compare(batch: Sequence[Candidate]) -> list[Row]:
+        rows: list[Row] = list(batch)
+        names = [decisions.name(candidate) for candidate in batch]
+        texts = [decisions.find(name) for name in names]
+        pairs_by_row = {}
+        for number, candidate in enumerate(batch):
+            if texts[number] is not None:
+                continue
+            pairs = process_row(candidate, "filter", partial(find_pairs, index=index))
+            if isinstance(pairs, Rejection):
+                rows[number] = pairs
+            else:
+                pairs_by_row[number] = pairs
+        found = compare_pairs(list(pairs_by_row.values()), judge)
+        for number, compared in zip(pairs_by_row, found, strict=True):
+            # A program may be too slow for an input here and not there.
+            texts[number] = decisions.keep(names[number], write_compared(compared))
+        for number, text in enumerate(texts):
+            if text is not None:
+                rows[number] = decide_on(batch[number], read_compared(text))
+        return rows
 
     def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        # Each thread waits for its programs, of which as many run at once as there are workers.
-        return _map("filter", compare, candidates, at_once=judge.workers)
+        for batch in cut_pieces(candidates, _COMPARED_AT_ONCE):
+            yield from compare(batch)
 
     return work
 
@@ -337,6 +385,11 @@ def open_verify(
     # A file of SQLite is for one machine.
     path = resources.work / "verification" / f"verdicts-{platform.node()}.sqlite"
     store = opened.enter_context(VerdictStore(path))
+    decisions = resources.open_decisions(
+        judge,
+        settings.model_dump_json(),
+        code=("microcoder.data.verify",),
+    )
     # So many that all workers are busy, and few enough that progress is shown by rows.
     most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)
 
@@ -347,7 +400,13 @@ def open_verify(
             most=most,
             size=_BYTES_AT_ONCE,
         ):
-            yield from verify(batch, judge, settings, store=store)
+            yield from verify(
+                batch,
+                judge,
+                settings,
+                store=store,
+                decisions=decisions,
+            )
 
     return work
 

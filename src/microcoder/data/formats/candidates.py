@@ -227,8 +227,8 @@ class Candidate(Record):
 
     The source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
     `file_io`; the process stage finds `interactive` and `many_answers`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes`. Only worth knowing are `has_image`,
-    `tests_dropped`, `samples_not_shown`, `samples_missing` and `samples_differ`.
+    `no_tests_made`, the verify stage `slow_passes` and `limit_unsure`. Only worth knowing are
+    `has_image`, `tests_dropped`, `samples_not_shown`, `samples_missing` and `samples_differ`.
     """
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()

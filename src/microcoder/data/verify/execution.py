@@ -14,13 +14,15 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from microcoder.data.decisions import Decisions
 from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.conclusion import conclude
 from microcoder.data.verify.evidence import TOO_SLOW, Evidence, Trial, chosen_tests
 from microcoder.data.verify.limits import cost_of, derive_limits
 from microcoder.data.verify.plans import PlannedProgram, PlannedRun, VerificationPlan, plan
-from microcoder.data.verify.runs import Run, run_once, run_pairs, run_rotated
+from microcoder.data.verify.record import Recorder
+from microcoder.data.verify.runs import Run, run_once, run_pairs, run_rotated, time_pairs
 from microcoder.data.verify.store import VerdictStore
 from microcoder.data.verify.timing import LIMITS
 from microcoder.judge import Judge
@@ -31,6 +33,10 @@ _RUNS = 3
 
 The second run takes the tests in another order, the last in yet another, under the derived limits.
 """
+_LATE_REPEAT = 8
+"""Order of the tests where late programs are run again; smaller ones are taken by other runs."""
+_MORE_CHANCES = 2
+"""How often a late accepted program is run again."""
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 """A memory address, which differs from run to run."""
 
@@ -41,13 +47,14 @@ def verify(
     settings: VerifySettings,
     *,
     store: VerdictStore | None = None,
+    decisions: Decisions | None = None,
 ) -> list[Candidate | Rejection]:
     """Return each candidate with its chosen tests, limits and verified references.
 
     Or its rejection.
     """
     results: list[Candidate | Rejection] = []
-    for item in gather(candidates, judge, settings, store=store):
+    for item in gather(candidates, judge, settings, store=store, decisions=decisions):
         if isinstance(item, Evidence):
             results.append(conclude(item, settings))
         else:
@@ -61,6 +68,7 @@ def gather(
     settings: VerifySettings,
     *,
     store: VerdictStore | None = None,
+    decisions: Decisions | None = None,
 ) -> list[Evidence | Rejection]:
     """Run each candidate's programs; return the evidence for `conclude`, or a rejection.
 
@@ -69,26 +77,46 @@ def gather(
         judge: runs the programs; see the module's docstring for its options.
         settings: how many tests are kept.
         store: holds verdicts of an earlier run, and gets those of this one.
+        decisions: evidence of earlier builds, which is taken over; gets that of this one.
     """
+    recorder = Recorder(decisions)
+    results: dict[int, Evidence | Rejection] = {}
+    plans: dict[int, VerificationPlan] = {}
+    for number, candidate in enumerate(candidates):
+        made = process_row(candidate, "verify", plan)
+        known = recorder.find(candidate) if isinstance(made, VerificationPlan) else None
+        if known is not None:
+            results[number] = known
+        elif isinstance(made, VerificationPlan):
+            plans[number] = made
+        else:
+            results[number] = made
+    _run_plans(list(plans.values()), judge, settings, store)
+    for number, item in plans.items():
+        evidence = _evidence_of(item)
+        results[number] = recorder.keep(candidates[number], item, evidence)
+    return [results[number] for number in range(len(candidates))]
+
+
+def _run_plans(
+    plans: Sequence[VerificationPlan],
+    judge: Judge,
+    settings: VerifySettings,
+    store: VerdictStore | None,
+) -> None:
+    """Run the programs of all plans; they keep the verdicts."""
     # All problems of a batch go through a phase together, so that all workers are busy.
     run = partial(run_pairs, judge=judge, store=store)
-    made = [process_row(candidate, "verify", plan) for candidate in candidates]
-    plans = [item for item in made if isinstance(item, VerificationPlan)]
+    time = partial(time_pairs, judge=judge, store=store)
     _run_accepted(run, plans)
     sound = _with_passing(plans)
-    derive_limits(run, sound, first=_RUNS)
+    derive_limits(time, sound, first=_RUNS)
     _run_again(run, sound, _RUNS - 1)
+    _run_late_again(time, sound)
     sound = _with_passing(sound)
     # Only for sound problems: the programs that follow are many.
     _run_trivial(run, sound)
     _run_others(run, sound, settings)
-    results: list[Evidence | Rejection] = []
-    for item in made:
-        if isinstance(item, VerificationPlan):
-            results.append(_evidence_of(item))
-        else:
-            results.append(item)
-    return results
 
 
 def _with_passing(plans: Iterable[VerificationPlan]) -> list[VerificationPlan]:
@@ -127,6 +155,24 @@ def _run_again(
         strict=True,
     ):
         program.verdicts.append(verdict)
+
+
+def _run_late_again(run: Run, plans: Sequence[VerificationPlan]) -> None:
+    """Run accepted programs again that were late under the limits derived from them.
+
+    The limit holds what they took before, so the machine may have caused it.
+    """
+    for repeat in range(_LATE_REPEAT, _LATE_REPEAT + _MORE_CHANCES):
+        late = []
+        for item in plans:
+            for program in item.accepted:
+                *before, last = program.verdicts
+                has_passed = all(verdict.is_accepted for verdict in before)
+                if has_passed and last.outcome is Outcome.TIME_LIMIT:
+                    late.append(PlannedRun(item, program))
+        verdicts = run_rotated(run, late, repeat)
+        for (_, program), verdict in zip(late, verdicts, strict=True):
+            program.verdicts[-1] = verdict
 
 
 def _run_trivial(run: Run, plans: Sequence[VerificationPlan]) -> None:

@@ -10,6 +10,7 @@ from pydantic import ValidationError
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.formats.values import is_python2
 from microcoder.data.verify.evidence import Role
+from microcoder.data.verify.timing import Limits
 from microcoder.judge import check_problem
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Problem, Program, Verdict
@@ -87,6 +88,8 @@ class VerificationPlan:
     memory_mib: int
     answer_seconds: float = 0.0
     """CPU seconds per test that the problem is published with; 0 until limits are derived."""
+    limits: Limits | None = None
+    """Limits that the problem is published with; None until they are derived."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
     """Seconds per test of programs known to be too slow, by language, where no limit is stated.
 

@@ -1,12 +1,16 @@
 """Runs programs on problems; verdicts are the reference machine's, and are stored at once."""
 
 from collections.abc import Callable, Sequence
+from statistics import median
 
 from microcoder.data.verify.plans import PlannedRun, rotated_numbers
 from microcoder.data.verify.store import VerdictStore, verdict_key
 from microcoder.data.verify.timing import at_reference_speed
 from microcoder.judge import Judge
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Outcome, Problem, Program, Verdict
+from microcoder.judge.run.executions import Invocation
+from microcoder.judge.run.timing import PROGRAM, REFERENCE_CPU_SECONDS
 
 Pair = tuple[Program, Problem]
 """A program, and the problem that it is judged by."""
@@ -19,6 +23,8 @@ One that sleeps, or waits for input, works less.
 """
 _MOST_ATTEMPTS = 4
 """How often a pair is judged at most while the machine may have caused its verdict."""
+_SPEED_RUNS = 2
+"""How often the fixed program is run before a timed one, and after it."""
 
 
 def run_pairs(
@@ -39,6 +45,36 @@ def run_pairs(
             if was_disturbed(runner.verdicts[number]):
                 runner.judge([number], is_last=attempt == _MOST_ATTEMPTS)
     return [runner.verdicts[number] for number in range(len(pairs))]
+
+
+def time_pairs(
+    pairs: Sequence[Pair],
+    judge: Judge,
+    store: VerdictStore | None,
+) -> list[Verdict]:
+    """Return one verdict per pair, with times that other load on the machine hardly changes.
+
+    Each pair is judged alone. Its seconds are divided by how many times longer than on the
+    reference machine a fixed program takes before and after it.
+    """
+    runner = _PairRunner(pairs, judge, store)
+    for number in runner.find_unknown():
+        runner.time(number)
+    return [runner.verdicts[number] for number in range(len(pairs))]
+
+
+def _measure_speed(judge: Judge) -> list[float]:
+    """Return how many times longer than on the reference machine a fixed program takes now."""
+    factors = []
+    for _ in range(_SPEED_RUNS):
+        execution = judge.run(Invocation(Program(PROGRAM)))
+        if execution.failure is not None:
+            raise EvaluatorFault(
+                f"the program that measures this machine failed ({execution.detail}); "
+                "type the same command again, or microcoder doctor"
+            )
+        factors.append(execution.cpu_seconds / REFERENCE_CPU_SECONDS)
+    return factors
 
 
 class _PairRunner:
@@ -102,6 +138,17 @@ class _PairRunner:
         programs = [self._pairs[number][0] for number in numbers]
         problems = [self._pairs[number][1] for number in numbers]
         self._judge.judge(programs, problems, on_verdict=keep)
+
+    def time(self, number: int) -> None:
+        """Judge a pair alone, and scale its seconds by the machine's speed just then."""
+        factors = _measure_speed(self._judge)
+        program, problem = self._pairs[number]
+        (verdict,) = self._judge.judge([program], [problem])
+        factors += _measure_speed(self._judge)
+        scaled = at_reference_speed(verdict, median(factors))
+        self.verdicts[number] = scaled
+        if self._store is not None and not was_disturbed(verdict):
+            self._store.keep(self._keys[number], scaled)
 
 
 def was_disturbed(verdict: Verdict) -> bool:

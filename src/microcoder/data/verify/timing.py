@@ -3,12 +3,44 @@
 import dataclasses
 from collections.abc import Sequence
 
-from microcoder.judge.core.types import Outcome, Verdict
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.verify.evidence import STEP
+from microcoder.judge.core.types import Outcome, Record, Verdict
 
 LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT)
 """Outcomes that a busy machine may cause, so that another run may end otherwise."""
-_CLOSE_FACTOR = 1.5
-"""Factor within which another measurement may fall on the other side of a boundary."""
+_CLOSE_FACTOR = 2.0
+"""Factor within which another measurement may fall on the other side of a boundary.
+
+Beside a neighbour on the same core a program takes nearly twice as long.
+"""
+LIMIT_UNSURE = "limit_unsure"
+"""Flag of a problem whose limit another measurement might set lower; the larger one counts."""
+
+
+class Limits(Record):
+    """Limits that were derived from accepted programs."""
+
+    seconds: float
+    """CPU seconds per test."""
+    memory_mib: int
+    is_unsure: bool = False
+    """Whether accepted programs take about as long as the boundary between two limits."""
+
+
+def with_limits(candidate: Candidate, limits: Limits) -> Candidate:
+    """Return a candidate with derived limits, and with a flag if they are unsure."""
+    flags = candidate.flags
+    if limits.is_unsure:
+        flags = (*flags, LIMIT_UNSURE)
+    return candidate.change(
+        "verify",
+        STEP,
+        "from what accepted programs take",
+        time_limit_seconds=limits.seconds,
+        memory_limit_mib=limits.memory_mib,
+        flags=flags,
+    )
 
 
 def at_reference_speed(verdict: Verdict, time_scale: float) -> Verdict:

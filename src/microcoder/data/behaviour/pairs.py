@@ -1,0 +1,158 @@
+"""Which forms of a problem are put beside which forms of benchmark problems, before anything runs.
+
+Their values have the same kinds in some order, and their known outputs may be of one program.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import islice, permutations
+
+from microcoder.data.behaviour.forms import Form, find_forms
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.inputs.layouts import Values
+
+# Orders grow with the factorial of the number of values.
+_MOST_ORDERS = 6
+"""Orders of the values in which a pair of forms is tried."""
+_MOST_FORMS = 4
+"""Forms of a problem that are compared, the likeliest."""
+_LEAST_SHAPES = 2
+"""Fewest outputs from which it is told that another program gives other ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class BehaviourIndex:
+    """Forms of benchmark problems, and their indices by the kinds of their values."""
+
+    forms: tuple[Form, ...]
+    by_kinds: dict[str, tuple[int, ...]]
+    """By the keys of `_keys`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """A form of the problem, a form of a benchmark problem, and how their values correspond."""
+
+    own: Form
+    other: Form
+    order: tuple[int, ...]
+    """For each value of the benchmark's form, the index of the problem's own value."""
+
+    @property
+    def swapped(self) -> Pair:
+        """The pair with the problem and the benchmark's problem swapped."""
+        places = range(len(self.order))
+        return Pair(
+            self.other,
+            self.own,
+            tuple(map(self.order.index, places)),
+        )
+
+    def arrange(self, values: Values) -> Values:
+        """Return the problem's values in the benchmark's order."""
+        return tuple(values[place] for place in self.order)
+
+    def render(self, values: Values) -> object:
+        """Return the problem's values as an input of the benchmark's program.
+
+        The input is a list of arguments, or a text for stdin.
+        """
+        return self.other.layout.render(self.arrange(values))
+
+
+def index_behaviour(benchmark: Iterable[Candidate]) -> BehaviourIndex:
+    """Index the forms of benchmark problems for `find_behaviour`; nothing is run."""
+    forms: list[Form] = []
+    for problem in benchmark:
+        forms += find_forms(problem)[:_MOST_FORMS]
+    numbers_by_kinds: dict[str, list[int]] = defaultdict(list)
+    for number, form in enumerate(forms):
+        for key in _keys(form.kinds):
+            numbers_by_kinds[key].append(number)
+    by_kinds = {key: tuple(numbers) for key, numbers in numbers_by_kinds.items()}
+    return BehaviourIndex(tuple(forms), by_kinds)
+
+
+def _keys(kinds: Sequence[str]) -> set[str]:
+    """Return index keys that do not depend on the order of kinds.
+
+    `E`, only empty lists, may be any kind of list.
+    """
+    if "E" not in kinds:
+        return {"".join(sorted(kinds))}
+    keys = set()
+    for kind_of_list in "NSTR":
+        filled = "".join(kinds).replace("E", kind_of_list)
+        keys.add("".join(sorted(filled)))
+    return keys
+
+
+def find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[Pair]:
+    """Return the pairs of forms whose values have the same kinds, if either form has a program."""
+    pairs: list[Pair] = []
+    for own in find_forms(candidate)[:_MOST_FORMS]:
+        # A dict, as a set that keeps its order.
+        numbers: dict[int, None] = {}
+        # Sorted, since a set of texts has another order in each process.
+        for key in sorted(_keys(own.kinds)):
+            of_these_kinds = index.by_kinds.get(key, ())
+            numbers.update(dict.fromkeys(of_these_kinds))
+        for number in numbers:
+            other = index.forms[number]
+            # Without any program there is nothing to run.
+            if (other.program or own.program) and _may_agree(own, other):
+                pairs += _pair_up(own, other)
+    return pairs
+
+
+def _may_agree(own: Form, other: Form) -> bool:
+    """Whether the known outputs of two forms may be of one program.
+
+    Where one gives numbers alone and the other lists alone, nothing need be run.
+    """
+    if min(len(own.cases), len(other.cases)) < _LEAST_SHAPES:
+        return True
+    if not own.shapes or not other.shapes:
+        return True
+    return not own.shapes.isdisjoint(other.shapes)
+
+
+def _pair_up(own: Form, other: Form) -> list[Pair]:
+    """Return pairs of two forms: for the first orders of values in which the kinds are the same."""
+    # Another story may name the same values in another order.
+    orders = permutations(range(len(own.kinds)))
+    fitting = (
+        order
+        for order in orders
+        if _fits(
+            own.kinds,
+            other.kinds,
+            order,
+        )
+    )
+    return [
+        Pair(
+            own,
+            other,
+            order,
+        )
+        for order in islice(fitting, _MOST_ORDERS)
+    ]
+
+
+def _fits(
+    own: Sequence[str],
+    other: Sequence[str],
+    order: Sequence[int],
+) -> bool:
+    """Whether values in this order have the same kinds."""
+    for place, kind in zip(order, other, strict=True):
+        kinds = {own[place], kind}
+        # Only empty lists fit any list.
+        has_empty = "E" in kinds and kinds <= set("ENSTR")
+        if len(kinds) > 1 and not has_empty:
+            return False
+    return True
