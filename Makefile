@@ -80,7 +80,7 @@ $(VERL): $(STAMP)
 	@touch $@
 
 test-verl: $(VERL)
-	$(BIN)/python -m pytest tests/train/verl tests/integrations/test_verl.py $(LONG)
+	$(BIN)/python -m pytest tests/train/verl tests/integrations/test_verl.py tests/integrations/test_sandbox_fusion.py $(LONG)
 
 # torchvision, torchaudio and torchcodec come with it, built for another torch: transformers would fail to import them.
 $(VLLM): pyproject.toml constraints-vllm.txt
