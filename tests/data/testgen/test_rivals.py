@@ -231,7 +231,7 @@ def test_the_largest_inputs_are_as_large_as_validators_allow() -> None:
     schema = infer_schema(candidate, is_validated=True)
     assert isinstance(schema, InputSchema)
     named = InputSchema(schema.model, schema.known, schema.write, (5000, 70000))
-    made = make_arranged(named, cast(Validators, _Accepting(is_valid)), "seed")
+    made = make_arranged(named, cast(Validators, _Accepting(is_valid)), candidate)
     largest = [item for item in made if item.origin.kind.startswith("largest/")]
     assert len(largest) == len(FORMS)
     for item in largest:

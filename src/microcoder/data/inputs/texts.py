@@ -342,6 +342,16 @@ def change_text(
     return None
 
 
+def count_repeats(text: str) -> int:
+    """Return how many tokens of lines, and how many lines, occur again."""
+    lines = text.split("\n")
+    num_repeats = len(lines) - len(set(lines))
+    for line in lines:
+        tokens = line.split()
+        num_repeats += len(tokens) - len(set(tokens))
+    return num_repeats
+
+
 def _split(text: str, *, has_phrases: bool) -> Lines:
     """Return the tokens of each line; with `has_phrases`, a line without numbers is one token."""
     lines = []

@@ -7,8 +7,9 @@ text is stretched, and the largest that they accept is the bound.
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from microcoder.data.formats.candidates import Origin
+from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.models import Relation
+from microcoder.data.inputs.mutating import find_repeats
 from microcoder.data.inputs.shapes import (
     FORMS,
     Form,
@@ -23,7 +24,7 @@ from microcoder.data.inputs.shapes import (
     with_number,
 )
 from microcoder.data.testgen.made import MadeInput
-from microcoder.data.testgen.mutation import InputSchema, KnownInput, digest_input
+from microcoder.data.testgen.mutation import InputSchema, KnownInput, digest_input, must_differ
 from microcoder.data.testgen.settings import MOST_RANDOM
 from microcoder.data.testgen.validators import Validators
 
@@ -42,15 +43,16 @@ _MOST_PROBED_BYTES = 1 << 12
 def make_arranged(
     schema: InputSchema,
     validators: Validators,
-    seed_text: str,
+    candidate: Candidate,
 ) -> list[MadeInput]:
     """Return the largest inputs, one of each form, and small ones with random numbers.
 
     Args:
         schema: the layout, learnt from known inputs, with the problem's constants.
         validators: those that decide how large an input may be.
-        seed_text: decides every choice, with the form.
+        candidate: the problem; its id decides every choice, with the form.
     """
+    all_differ = must_differ(candidate)
     search = _LimitSearch(schema, validators)
     limits = search.find()
     if not limits.lengths and not limits.numbers:
@@ -65,9 +67,11 @@ def make_arranged(
     made = []
     for maker, form, number in wanted:
         kind = f"{maker}/{form}"
-        seed = int(digest_input(f"{number}/{seed_text}/{kind}"), 16)
+        seed = int(digest_input(f"{number}/{candidate.id}/{kind}"), 16)
         allowed = limits if maker == "largest" else shrink(limits, seed)
         values = arrange(schema.model, search.known.values, allowed, form, seed=seed)
+        if all_differ and find_repeats(values):
+            continue
         text = schema.write(values)
         if len(text) <= _MOST_INPUT_BYTES:
             origin = Origin(

@@ -13,7 +13,7 @@ from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.models import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
-from microcoder.data.inputs.texts import TEXT_CHANGES, change_text
+from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, count_repeats
 from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.settings import MOST_MADE
@@ -241,6 +241,11 @@ def find_constants(
     return tuple(dict.fromkeys(constants))
 
 
+def must_differ(candidate: Candidate) -> bool:
+    """Whether the statement speaks of distinct items, which validators do not always check."""
+    return _ALL_DIFFER.search(candidate.statement) is not None
+
+
 def mutate_known(
     candidate: Candidate,
     schema: InputSchema,
@@ -252,7 +257,7 @@ def mutate_known(
     validator often checks less than the statement says. If the statement speaks of distinct items,
     a list gets equal items only where known ones have them.
     """
-    must_differ = _ALL_DIFFER.search(candidate.statement) is not None
+    all_differ = must_differ(candidate)
     seen = {known.text.strip() for known in schema.known}
     made: list[MadeInput] = []
     # More attempts than inputs, since many fail or were made before.
@@ -269,9 +274,7 @@ def mutate_known(
             seed=seed,
             constants=schema.constants,
         )
-        is_usable = values is not None and not (
-            must_differ and _repeats_more(values, parent.values)
-        )
+        is_usable = values is not None and not (all_differ and _repeats_more(values, parent.values))
         if not is_usable:
             dropped["not met the model of inputs"] += 1
             continue
@@ -315,6 +318,7 @@ def change_known_texts(
     if not parents:
         return []
     constants = list(map(str, find_constants(candidate, _PHRASE)))
+    all_differ = must_differ(candidate)
     made: dict[str, MadeInput] = {}
     for number, name in zip(range(2 * most), cycle(TEXT_CHANGES)):
         kind = f"changed/{name}"
@@ -328,6 +332,8 @@ def change_known_texts(
             constants=constants,
         )
         if text is None or text.strip() in made:
+            continue
+        if all_differ and count_repeats(text) > count_repeats(parent):
             continue
         origin = Origin(
             kind=kind,
@@ -360,10 +366,10 @@ def make_tiny(
     most: int,
 ) -> list[MadeInput]:
     """Return the tiniest inputs of a layout."""
-    must_differ = _ALL_DIFFER.search(candidate.statement) is not None
+    all_differ = must_differ(candidate)
     made = []
     for number, values in enumerate(list_tiny(schema.model, most=most)):
-        if must_differ and find_repeats(values):
+        if all_differ and find_repeats(values):
             continue
         origin = Origin(kind="tiny/all", seed=number)
         made.append(MadeInput(schema.write(values), origin, "generated"))

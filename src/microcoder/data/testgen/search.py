@@ -86,12 +86,9 @@ class InputSearch:
         schema = self._infer_schema()
         if schema is not None and self._lacks_inputs():
             self._add(mutate_known(self._candidate, schema, self._dropped))
-        if self._validators is not None:
-            self._add_certified(schema, self._validators)
         # What a model's generators make is only kept where validators check it.
-        if self._validators is None or self._endpoint is None:
-            return list(self._found.values())
-        if self._lacks_inputs():
+        is_checked = self._validators is not None
+        if is_checked and self._endpoint is not None and self._lacks_inputs():
             made = ask_for_inputs(
                 self._endpoint,
                 self._judge,
@@ -99,6 +96,8 @@ class InputSearch:
                 self._dropped,
             )
             self._add(made)
+        if self._validators is not None:
+            self._add_certified(schema, self._validators)
         return list(self._found.values())
 
     def find_more(
@@ -139,7 +138,7 @@ class InputSearch:
         if schema is not None:
             tiny = make_tiny(self._candidate, schema, most=MOST_TINY)
             self._add(tiny, most=MOST_TINY_KEPT)
-            self._add(make_arranged(schema, validators, self._candidate.id))
+            self._add(make_arranged(schema, validators, self._candidate))
 
     def _infer_schema(self) -> InputSchema | None:
         """Return the layout of the inputs, with bounds where no validator decides."""
