@@ -28,7 +28,7 @@ As many as verify keeps.
 """
 MOST_LARGE = 3
 """Most large tests that are kept, to catch slow programs."""
-MOST_LARGE_FOR_SLOW = 5
+MOST_LARGE_FOR_SLOW = 4
 """The same where slow or partial submissions are known: which shape is slow is not."""
 LARGE_BYTES = 20_000
 """A longer input is meant to catch slow programs."""
