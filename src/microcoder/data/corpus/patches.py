@@ -8,7 +8,7 @@ fails may be wrong itself.
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
 from microcoder.data.clean.samples import values_of
 from microcoder.data.clean.sections import Example, split
@@ -31,6 +31,8 @@ _SECONDS = 10.0
 _MEMORY_MIB = 2048
 _MOST_SHOWN = 400
 """Characters of a text in the evidence; what is longer is cut."""
+_LOOSE = ("unordered", "program")
+"""Checkers that accept other outputs than the expected one."""
 _UNDECIDED = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_FAULT)
 """Outcomes that say nothing about a test's answer."""
 
@@ -61,9 +63,9 @@ class Patch(Record):
     source_row: str
     """Its place in the set."""
     kind: PatchKind
-    evidence: dict[str, Any]
+    evidence: dict[str, object]
     """What speaks for the change: inputs, outputs, which programs gave them, other rows."""
-    change: dict[str, Any]
+    change: dict[str, object]
     """`action`, and what it needs: a test's number with the output, a text with another one, a
     solution's number."""
 
@@ -107,7 +109,10 @@ def _find_static(candidate: Candidate) -> Iterator[Patch]:
         if fault.kind == "contaminated":
             yield _patch(candidate, "benchmark_copy", evidence, action="remove_row")
         elif fault.kind == "duplicate_of":
-            yield _patch(candidate, "duplicate", evidence, action="remove_row")
+            # What is only similar may be another problem: a cube's surface for a cylinder's.
+            is_same = fault.detail.endswith(" by text")
+            action: Action = "remove_row" if is_same else "decide"
+            yield _patch(candidate, "duplicate", evidence, action=action)
     yield from _find_lost_powers(candidate)
     yield from _find_contradictions(candidate)
 
@@ -115,7 +120,7 @@ def _find_static(candidate: Candidate) -> Iterator[Patch]:
 def _patch(
     candidate: Candidate,
     kind: PatchKind,
-    evidence: dict[str, Any],
+    evidence: dict[str, object],
     *,
     action: Action,
     **details: object,
@@ -175,7 +180,7 @@ class _Contradiction(NamedTuple):
 
 def _list_contradictions(candidate: Candidate) -> list[_Contradiction]:
     """Return the tests that contradict an example; none where another test agrees with it."""
-    if "samples_differ" not in candidate.flags:
+    if "samples_differ" not in candidate.flags or candidate.checker.type in _LOOSE:
         return []
     found = []
     for example in split(candidate.statement).examples:
@@ -185,10 +190,39 @@ def _list_contradictions(candidate: Candidate) -> list[_Contradiction]:
         for number, test in enumerate(candidate.tests):
             if values_of(test.input) == values_of(example.input):
                 alike.append(_Contradiction(number, test, example))
-        wanted = values_of(example.output)
-        if all(values_of(item.test.output) != wanted for item in alike):
+        if not any(_are_alike(item.test.output, example.output) for item in alike):
             found += alike
     return found
+
+
+def _are_alike(first: str, second: str) -> bool:
+    """Whether two outputs have the same values, numbers up to the digits that both have.
+
+    Of the statement's, the second, only the first lines count: prose may follow.
+    """
+    num_lines = len(first.strip().split("\n"))
+    second_lines = second.strip().split("\n")[:num_lines]
+    first_values = values_of(first).split()
+    second_values = values_of("\n".join(second_lines)).split()
+    if len(first_values) != len(second_values):
+        return False
+    return all(map(_is_same_value, first_values, second_values))
+
+
+def _is_same_value(first: str, second: str) -> bool:
+    if first == second:
+        return True
+    try:
+        difference = abs(float(first) - float(second))
+    except ValueError:
+        return False
+    nums_decimals = [len(text.partition(".")[2]) for text in (first, second)]
+    # Of whole numbers every digit counts.
+    if max(nums_decimals) == 0:
+        return False
+    # 720.0 is 720.00000, and 1.16667 is 1.1666666666666667.
+    fewest = min(nums_decimals) if difference else 1
+    return difference <= 10.0**-fewest
 
 
 def _find_contradictions(candidate: Candidate) -> Iterator[Patch]:
@@ -197,13 +231,16 @@ def _find_contradictions(candidate: Candidate) -> Iterator[Patch]:
     # References that pass all tests speak for these.
     has_proof = bool(candidate.solutions) and not kinds & {"reference_fails", "needs_checker"}
     for number, test, example in _list_contradictions(candidate):
-        evidence = {
+        evidence: dict[str, object] = {
             "input": _cut(test.input),
             "test_output": _cut(test.output),
             "statement_output": _cut(example.output),
             "references": "pass the test" if has_proof else "do not decide",
         }
-        if has_proof:
+        # Where the order is free, both are right.
+        is_reordered = sorted(values_of(test.output)) == sorted(values_of(example.output))
+        evidence["same_values_reordered"] = is_reordered
+        if has_proof and not is_reordered:
             yield _patch(
                 candidate,
                 "statement_contradicts_test",
@@ -300,7 +337,7 @@ def _explain(
 ) -> Patch:
     """Return the patch for a test that some accepted program fails."""
     outputs = {str(number): _cut(output) for number, output in answers.outputs.items()}
-    evidence: dict[str, Any] = {
+    evidence: dict[str, object] = {
         "input": _cut(test.input),
         "expected": _cut(test.output),
         "passing_solutions": answers.passing,
