@@ -267,7 +267,10 @@ class _Answers(NamedTuple):
     outputs: dict[int, str]
     """By the number of a solution that fails it: what it gave, or how it ended."""
     values: set[str]
-    """Different values that failing programs gave; empty if one of them crashed."""
+    """Different values that failing programs gave; empty if one of them crashed.
+
+    Where all crash, a file or import is missing here that the set's own tests have.
+    """
 
 
 def _compare_programs(candidate: Candidate, judge: Judge) -> Iterator[Patch]:
@@ -282,7 +285,7 @@ def _compare_programs(candidate: Candidate, judge: Judge) -> Iterator[Patch]:
     verdicts = _judge_all(candidate, programs, judge)
     for place, test in enumerate(candidate.tests):
         answers = _answers_to(place, numbers, verdicts)
-        if answers is not None and answers.outputs:
+        if answers is not None and (answers.values or (answers.passing and answers.outputs)):
             yield _explain(candidate, place, test, answers)
 
 
