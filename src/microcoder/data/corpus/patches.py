@@ -105,7 +105,7 @@ def _has_failing(candidate: Candidate) -> bool:
 def _find_static(candidate: Candidate) -> Iterator[Patch]:
     """Yield the patches that need no program to run."""
     for fault in find_in(candidate):
-        evidence = {"found": _cut(fault.detail)}
+        evidence: dict[str, object] = {"found": _cut(fault.detail)}
         if fault.kind == "contaminated":
             yield _patch(candidate, "benchmark_copy", evidence, action="remove_row")
         elif fault.kind == "duplicate_of":
