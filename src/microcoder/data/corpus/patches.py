@@ -6,7 +6,7 @@ A patch says what it rests on, and who decides where the evidence does not: a si
 fails may be wrong itself.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -53,6 +53,15 @@ Action = Literal[
     "decide",
 ]
 """What is to be done; `decide`: the evidence does not say which side is wrong."""
+
+
+_COPIES: Mapping[str, PatchKind] = {
+    "contaminated": "benchmark_copy",
+    "duplicate_of": "duplicate",
+}
+"""Kinds of patches for rows that are there twice, by the audit's finding."""
+_ALIKE = (" by similarity", " by behaviour")
+"""How a finding says that two rows are alike, and not the same."""
 
 
 class Patch(Record):
@@ -106,13 +115,12 @@ def _find_static(candidate: Candidate) -> Iterator[Patch]:
     """Yield the patches that need no program to run."""
     for fault in find_in(candidate):
         evidence: dict[str, object] = {"found": _cut(fault.detail)}
-        if fault.kind == "contaminated":
-            yield _patch(candidate, "benchmark_copy", evidence, action="remove_row")
-        elif fault.kind == "duplicate_of":
-            # What is only similar may be another problem: a cube's surface for a cylinder's.
-            is_same = fault.detail.endswith(" by text")
+        if fault.kind in _COPIES:
+            # Of what is only similar, or only answers alike, some is another problem: a cube's
+            # surface for a cylinder's.
+            is_same = not any(word in fault.detail for word in _ALIKE)
             action: Action = "remove_row" if is_same else "decide"
-            yield _patch(candidate, "duplicate", evidence, action=action)
+            yield _patch(candidate, _COPIES[fault.kind], evidence, action=action)
     yield from _find_lost_powers(candidate)
     yield from _find_contradictions(candidate)
 
