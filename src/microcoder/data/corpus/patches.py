@@ -6,6 +6,7 @@ A patch says what it rests on, and who decides where the evidence does not: a si
 fails may be wrong itself.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -33,6 +34,10 @@ _MOST_SHOWN = 400
 """Characters of a text in the evidence; what is longer is cut."""
 _LOOSE = ("unordered", "program")
 """Checkers that accept other outputs than the expected one."""
+_LEAST_TELLING = 5
+"""Characters of an output that stands in a statement for what it is."""
+_POWER = re.compile(r"(?<![\w.])(?P<base>-?\d+)\^(?P<exponent>-?\d+)")
+"""A power with its sign, as cleaning writes it."""
 _UNDECIDED = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_FAULT)
 """Outcomes that say nothing about a test's answer."""
 
@@ -168,12 +173,10 @@ def _find_lost_powers(candidate: Candidate) -> Iterator[Patch]:
 def _find_powers(candidate: Candidate) -> set[tuple[str, str]]:
     """Return the powers of a cleaned statement whose digits stand in the one that was found."""
     powers = set()
-    for word in candidate.statement.replace("$", " ").split():
-        base, sign, exponent = word.strip(".,;:()[]`").partition("^")
-        lost = f"{base}{exponent}"
-        is_power = bool(sign) and base.lstrip("-").isdigit() and exponent.lstrip("-").isdigit()
-        if is_power and lost in candidate.statement_found:
-            powers.add((lost, f"{base}^{exponent}"))
+    for found in _POWER.finditer(candidate.statement):
+        lost = found["base"] + found["exponent"]
+        if lost in candidate.statement_found:
+            powers.add((lost, found[0]))
     return powers
 
 
@@ -198,9 +201,22 @@ def _list_contradictions(candidate: Candidate) -> list[_Contradiction]:
         for number, test in enumerate(candidate.tests):
             if values_of(test.input) == values_of(example.input):
                 alike.append(_Contradiction(number, test, example))
-        if not any(_are_alike(item.test.output, example.output) for item in alike):
+        if not any(_agrees(item, candidate) for item in alike):
             found += alike
     return found
+
+
+def _agrees(item: _Contradiction, candidate: Candidate) -> bool:
+    """Whether a test has its example's output, as cleaned or as found.
+
+    Cleaning may write `**a**` for `<b>a</b>`, which an output has.
+    """
+    if _are_alike(item.test.output, item.example.output):
+        return True
+    written = "".join(item.test.output.split())
+    # A short one stands in any statement.
+    is_telling = len(written) >= _LEAST_TELLING
+    return is_telling and written in "".join(candidate.statement_found.split())
 
 
 def _are_alike(first: str, second: str) -> bool:
