@@ -342,14 +342,22 @@ def change_text(
     return None
 
 
-def count_repeats(text: str) -> int:
-    """Return how many tokens of lines, and how many lines, occur again."""
+class Repeats(NamedTuple):
+    """What occurs more than once in an input."""
+
+    lines: bool
+    tokens: bool
+    """Whether a token does in its line."""
+
+
+def find_text_repeats(text: str) -> Repeats:
+    """Return what occurs more than once in an input."""
     lines = text.split("\n")
-    num_repeats = len(lines) - len(set(lines))
+    has_tokens = False
     for line in lines:
         tokens = line.split()
-        num_repeats += len(tokens) - len(set(tokens))
-    return num_repeats
+        has_tokens |= len(set(tokens)) < len(tokens)
+    return Repeats(len(set(lines)) < len(lines), has_tokens)
 
 
 def _split(text: str, *, has_phrases: bool) -> Lines:

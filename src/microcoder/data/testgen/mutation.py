@@ -13,7 +13,7 @@ from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.models import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
-from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, count_repeats
+from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, find_text_repeats
 from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.settings import MOST_MADE
@@ -333,7 +333,7 @@ def change_known_texts(
         )
         if text is None or text.strip() in made:
             continue
-        if all_differ and count_repeats(text) > count_repeats(parent):
+        if all_differ and _repeats_anew(text, known):
             continue
         origin = Origin(
             kind=kind,
@@ -344,6 +344,18 @@ def change_known_texts(
         if len(made) == most:
             break
     return list(made.values())
+
+
+def _repeats_anew(text: str, known: Sequence[TestCase]) -> bool:
+    """Whether lines, or tokens of a line, repeat in a text and in no known input.
+
+    Where they do in a known one, other things are those that the statement says are distinct.
+    """
+    repeats = find_text_repeats(text)
+    before = [find_text_repeats(test.input) for test in known[:_MOST_KNOWN]]
+    new_lines = repeats.lines and not any(item.lines for item in before)
+    new_tokens = repeats.tokens and not any(item.tokens for item in before)
+    return new_lines or new_tokens
 
 
 def _by_output(known: Sequence[TestCase]) -> list[list[str]]:
