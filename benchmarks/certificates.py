@@ -1,23 +1,26 @@
 """Whether made tests are allowed, and what they catch,
 by packages that have validators and submissions of their own.
 
-    tar xf kodsport.tar.xz && python benchmarks/certificates.py kodsport [EVERY [FIRST]]
+    tar xf kodsport.tar.xz && python benchmarks/certificates.py kodsport [EVERY [FIRST]] \\
+        [--packages NAME ...] [--whole]
 
 Each package is given to the generate stage with nothing but the tests that its statement shows, and
 every second of its wrong, slow and partial submissions. Twice: without validators and generators,
 all made tests being unchecked, and the package's validators are asked about them afterwards; and
 with them. The accepted submissions that answered no input and the other wrong and slow ones are
-then judged by the shown tests, by the shown and made ones, and by the package's own. JSON lines,
-the sums last.
+then judged by the shown tests, by the shown and made ones, and by the package's own. `escaped` has
+those that the package's own tests catch and the made ones do not. With --whole nothing is made
+without validators. JSON lines, the sums last; `cpu_seconds` are those of making certified tests.
 """
 
+import argparse
 import hashlib
 import json
-import sys
 from collections import Counter
 from pathlib import Path
 
 import contests
+from evaluator_judges import read_tree_cpu_seconds
 
 from microcoder.data.clean.samples import find_shown
 from microcoder.data.clean.stage import process
@@ -26,7 +29,7 @@ from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.programs import find_references
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.data.testgen.validators import read_validators
+from microcoder.data.testgen.validators import Validators, read_validators
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.types import Outcome, Program, TestCase
@@ -36,7 +39,10 @@ _SLOW = ("time_limit", "memory_limit", "partial")
 _MOST_SECONDS = 20.0
 
 
-def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
+Counts = dict[str, int | float | str | list[str]]
+
+
+def measure(package: Candidate, judges: Judges, *, is_whole: bool = False) -> Counts:
     """Return counts of one package's made tests, and of its submissions by them."""
     known = [test.input for test in package.tests]
     validators = read_validators(judges.thorough, package.kit, known, Counter())
@@ -51,24 +57,32 @@ def measure(package: Candidate, judges: Judges) -> dict[str, int | str]:
             "solutions": tuple(one for one in package.solutions if one not in held_out),
         }
     )
-    bare = given.model_copy(update={"kit": InputKit()})
-    without_kit = generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True))
-    unchecked = _made(without_kit, len(shown))
+    started = read_tree_cpu_seconds()
     certified = _made(generate(given, lambda: judges, GenerateSettings()), len(shown))
-    num_valid = len(validators.ask([test.input for test in unchecked]))
-    for flags in validators.ways[1:]:
-        num_valid = max(num_valid, len(validators.ask([test.input for test in unchecked], flags)))
-    counts: dict[str, int | str] = {
+    counts: Counts = {
         "id": package.id,
         "measured": 1,
-        "unchecked": len(unchecked),
-        "unchecked_valid": num_valid,
-        "has_unchecked": int(bool(unchecked)),
+        "cpu_seconds": round(read_tree_cpu_seconds() - started, 1),
         "certified": len(certified),
         "has_certified": int(bool(certified)),
         "certified_10": int(len(certified) >= 10),
     }
+    if not is_whole:
+        counts |= _count_unchecked(given, judges, validators)
     return counts | _count_caught(package, held_out, shown, certified, judges)
+
+
+def _count_unchecked(given: Candidate, judges: Judges, validators: Validators) -> Counts:
+    """Return how many tests are made without validators, and how many of them are valid."""
+    bare = given.model_copy(update={"kit": InputKit()})
+    made = generate(bare, lambda: judges, GenerateSettings(keep_unchecked=True))
+    unchecked = [test.input for test in _made(made, len(given.tests))]
+    num_valid = max(len(validators.ask(unchecked, flags)) for flags in validators.ways)
+    return {
+        "unchecked": len(unchecked),
+        "unchecked_valid": num_valid,
+        "has_unchecked": int(bool(unchecked)),
+    }
 
 
 def _shown_tests(package: Candidate) -> tuple[TestCase, ...]:
@@ -91,7 +105,7 @@ def _count_caught(
     shown: tuple[TestCase, ...],
     certified: tuple[TestCase, ...],
     judges: Judges,
-) -> dict[str, int | str]:
+) -> Counts:
     """Return how many right submissions pass, and how many wrong and slow ones are caught."""
     failing = _failing(package)
     programs = []
@@ -107,19 +121,25 @@ def _count_caught(
     # The first three may have answered inputs.
     fresh = [solution for solution in programs if solution.code in right][3:]
     made = (*shown, *certified)
-    counts: dict[str, int | str] = {
+    counts: Counts = {
         "right": len(fresh),
         "right_pass": len(passing(fresh, made)),
     }
+    escaped = []
     for kind, labels in (("wrong", _WRONG), ("slow", _SLOW)):
         bad = []
         for solution in held_out:
             if solution.known in labels and solution.language in contests.LANGUAGES:
                 bad.append(solution)
         counts[kind] = len(bad)
+        passed = {}
         for by, tests in (("shown", shown), ("made", made), ("own", package.tests)):
-            counts[f"{kind}_caught_by_{by}"] = len(bad) - len(passing(bad, tests))
-    return counts
+            passed[by] = passing(bad, tests)
+            counts[f"{kind}_caught_by_{by}"] = len(bad) - len(passed[by])
+        for solution in bad:
+            if solution.code in passed["made"] - passed["own"]:
+                escaped.append(solution.name)
+    return {**counts, "escaped": escaped}
 
 
 def _passing(
@@ -186,27 +206,37 @@ def read_distinct(folder: Path) -> list[Candidate]:
 
 
 def main() -> None:
-    every, first = (int(word) for word in [*sys.argv[2:], "1", "0"][:2])
-    packages = read_distinct(Path(sys.argv[1]))
-    sums: Counter[str] = Counter()
+    parser = argparse.ArgumentParser(
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("every", type=int, nargs="?", default=1, help="every n-th package only")
+    parser.add_argument("first", type=int, nargs="?", default=0)
+    parser.add_argument("--packages", nargs="+", help="those with these names only")
+    parser.add_argument("--whole", action="store_true", help="nothing without validators")
+    arguments = parser.parse_args()
+    packages = read_distinct(arguments.folder)[arguments.first :: arguments.every]
+    if arguments.packages:
+        wanted = set(arguments.packages)
+        packages = [one for one in packages if one.id.rpartition("/")[2] in wanted]
+    sums: dict[str, float] = {}
     with (
         Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
         Judge(workers=1, stop="first_failure", cache_size=0) as brief,
     ):
-        for package in packages[first::every]:
+        for package in packages:
             processed = process(package)
             if not isinstance(processed, Candidate) or contests.find_obstacle(processed):
                 continue
             try:
-                found = measure(processed, Judges(thorough, brief))
+                found = measure(processed, Judges(thorough, brief), is_whole=arguments.whole)
             except MicroCoderError as error:
                 found = {"id": package.id, "error": str(error)}
             print(json.dumps(found), flush=True)
-            counts = {}
             for name, value in found.items():
-                if isinstance(value, int):
-                    counts[name] = value
-            sums.update(counts)
+                if isinstance(value, int | float):
+                    sums[name] = sums.get(name, 0) + value
     print(json.dumps(sums))
 
 

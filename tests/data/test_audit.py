@@ -11,6 +11,7 @@ from microcoder.data.corpus.build import audit
 from microcoder.data.corpus.settings import BuildConfig, SourceSettings
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.judge.core.errors import DataError
+from tests.data.published import find_archive
 
 SUM = "a, b = map(int, input().split())\nprint(a + b)\n"
 TEXT = (
@@ -187,3 +188,97 @@ def test_a_source_without_rows_is_an_error_not_a_report(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"empty.jsonl holds no rows; check that the file is whole"):
         audit(config(source, tmp_path / "audit"), runs_programs=False)
     assert not (tmp_path / "audit" / "report.md").exists()
+
+
+LOST = (
+    "Read two integers from one line and print their sum.\n\n## Input\n\nOne line with a and b.\n\n"
+    "## Constraints\n\n- 1 <= a, b <= 105\n- the sum is taken modulo 109 + 7\n"
+)
+SHOWN = (
+    "Read two integers from one line and print the larger one of the two.\n\n"
+    "Example 1:\n\nInput:\n1 2\n\nOutput:\n7\n\nExample 2:\n\nInput:\n3 4\n\nOutput:\n4\n"
+)
+LARGER = "a, b = map(int, input().split())\nprint(max(a, b))\n"
+
+
+def patches_of(folder: Path) -> dict[tuple[str, str], list[dict[str, Any]]]:
+    """Return proposed changes by the place of their row and their kind."""
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for line in map(json.loads, (folder / "patch.jsonl").read_text().splitlines()):
+        place = line["source_row"].rpartition(":")[2]
+        found.setdefault((place, line["kind"]), []).append(line)
+    return found
+
+
+def write_rows_of(tmp_path: Path, rows: list[dict[str, Any]]) -> SourceSettings:
+    (tmp_path / "rows.jsonl").write_text("".join(f"{json.dumps(one)}\n" for one in rows))
+    return SourceSettings(path=str(tmp_path / "rows.jsonl"), format="codecontests")
+
+
+def test_an_audit_proposes_changes_with_their_evidence(tmp_path: Path) -> None:
+    larger = [("1 2\n", "2\n"), ("3 4\n", "4\n"), ("9 5\n", "9\n"), ("6 6\n", "6\n")]
+    wrong_test = row("Wrong test", PRODUCT, [*TESTS, ("5 5\n", "11\n")], right=SUM)
+    wrong_test["solutions"] = {"language": [3, 3], "solution": [SUM, f"{SUM}\n# again"]}
+    differing = row("One of three", BASKET, [*TESTS, ("7 -7\n", "0\n")], right=SUM)
+    negative = "a, b = map(int, input().split())\nprint(abs(a) + abs(b))"
+    differing["solutions"] = {"language": [3] * 3, "solution": [SUM, negative, f"{SUM}\n# again"]}
+    rows = [
+        wrong_test,
+        differing,
+        row("Lost powers", LOST, TESTS, right=SUM),
+        row("Wrong example", SHOWN, larger, right=LARGER),
+    ]
+    settings = config(write_rows_of(tmp_path, rows), tmp_path / "audit")
+    done = audit(settings, patch_folder=tmp_path / "patch")
+    patches = patches_of(tmp_path / "patch")
+    (output,) = patches["1", "test_no_reference_passes"]
+    assert output["change"] == {"action": "replace_output", "test": 5, "output": "10"}
+    assert output["evidence"]["expected"] == "11\n"
+    assert output["evidence"]["failing_solutions"] == {"0": "10\n", "1": "10\n"}
+    (solution,) = patches["2", "references_disagree"]
+    assert solution["change"] == {"action": "mark_solution_wrong", "solutions": [1]}
+    assert solution["evidence"]["passing_solutions"] == [0, 2]
+    (power,) = patches["3", "lost_power"]
+    assert power["change"]["replacements"] == [["105", "10^5"], ["109", "10^9"]]
+    (example,) = patches["4", "statement_contradicts_test"]
+    assert example["change"]["replacements"] == [["7", "2"]]
+    assert len(done.patches) == sum(map(len, patches.values()))
+
+
+def test_no_change_is_proposed_for_a_number_in_another_notation_nor_for_prose(
+    tmp_path: Path,
+) -> None:
+    halved = SHOWN.replace("7\n", "1.50000\n").replace("4\n", "3.5\nExplanaton: by hand\n")
+    half = "a, b = map(int, input().split())\nprint((a + b) / 2)\n"
+    tests = [("1 2\n", "1.5\n"), ("3 3.5\n", "3.5\n"), ("3 4\n", "3.5\n")]
+    rows = [row("Half", halved.replace("larger one", "mean"), tests, right=half)]
+    settings = config(write_rows_of(tmp_path, rows), tmp_path / "audit")
+    audit(settings, runs_programs=False, patch_folder=tmp_path / "patch")
+    assert patches_of(tmp_path / "patch") == {}
+
+
+def test_of_published_rows_lost_powers_are_proposed(tmp_path: Path) -> None:
+    archive = find_archive("leetcodedataset")
+    settings = BuildConfig(
+        name="audit",
+        output=tmp_path / "audit",
+        sources=(
+            SourceSettings(
+                path=str(archive),
+                format="leetcodedataset",
+                inside="leetcodedataset/LeetCodeDataset-v0.3.1-test.jsonl.gz",
+            ),
+        ),
+        workers=1,
+        generate=GenerateSettings(mode="off"),
+    )
+    audit(settings, limit=40, runs_programs=False, patch_folder=tmp_path / "patch")
+    patches = patches_of(tmp_path / "patch")
+    replaced = set()
+    for (_, kind), changes in patches.items():
+        assert kind == "lost_power"
+        for change in changes:
+            replaced.update(map(tuple, change["change"]["replacements"]))
+    assert {("105", "10^5"), ("109", "10^9")} <= replaced
+    for lost, power in replaced:
+        assert power.replace("^", "") == lost

@@ -46,6 +46,7 @@ def audit(
     limit: PositiveInt | None = None,
     seed: int = 0,
     output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("data-audit"),
+    patch: Path | None = None,
     static: Flag = False,
     workers: int | None = None,
     packages: str = STANDARD,
@@ -81,6 +82,9 @@ def audit(
         Seed of the sample.
     output
         Folder of report.md, summary.json and findings.jsonl.
+    patch
+        Folder that gets patch.jsonl: changes for the set's maintainers, a row each with its
+        evidence.
     static
         Run no program.
     workers
@@ -95,6 +99,7 @@ def audit(
     # Before the imports: they name one missing package at a time, and never pandoc.
     require_data()
     from microcoder.data.corpus.build import audit as audit_source
+    from microcoder.data.corpus.patches import PATCH, count_by_kind
     from microcoder.data.corpus.settings import BuildConfig
     from microcoder.data.testgen.settings import GenerateSettings
 
@@ -125,13 +130,22 @@ def audit(
     )
     with StepDisplay(unit="rows") as display:
         done = audit_source(
-            settings, limit=limit, seed=seed, runs_programs=not static, on_progress=display.show
+            settings,
+            limit=limit,
+            seed=seed,
+            runs_programs=not static,
+            patch_folder=patch,
+            on_progress=display.show,
         )
     for finding in done.findings:
         interval = f"{finding.low:.1%} to {finding.high:.1%}"
         counts = f"{finding.num:>7,} {finding.share:>8.1%}"
         print(f"{finding.stage:8} {finding.kind:22} {counts}  {interval}")
     print(f"{done.num_rows:,} rows; report: {done.report}")
+    if patch is not None:
+        for (kind, action), count in count_by_kind(done.patches).items():
+            print(f"{kind:27} {action:20} {count:>7,}")
+        print(f"{len(done.patches):,} proposed changes: {patch / PATCH}")
 
 
 def _list_formats() -> None:

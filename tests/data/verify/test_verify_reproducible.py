@@ -14,6 +14,8 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.formats.candidates import Origin
 from microcoder.data.testgen.choice import choose_tests as choose_made
 from microcoder.data.testgen.made import MadeTest
+from microcoder.data.testgen.trials import Trial as MadeTrial
+from microcoder.data.testgen.trials import WrongProgram
 from microcoder.data.verify import plans
 from microcoder.data.verify.choice import Cost, VerifySettings, choose_tests
 from microcoder.data.verify.conclusion import conclude
@@ -137,8 +139,11 @@ def test_what_catches_a_submission_comes_before_a_spread() -> None:
         made.append(
             MadeTest(TestCase(input=f"{n}", output="1"), Origin(kind="mutated/step"), seconds=0.5)
         )
-    assert choose_made(made, {1: 1, 2: 2}, most=1, num_large=0) == [2]
-    assert choose_made(made, {1: 0, 2: 1}, most=2, num_large=0) == [0, 2]
+    wrong = WrongProgram(Program("wrong"))
+    failed = [frozenset({1}), frozenset({2}), frozenset({2})]
+    trials = [MadeTrial(wrong, numbers) for numbers in failed]
+    assert choose_made(made, trials, most=1, num_large=0) == [2]
+    assert choose_made(made, trials[1:], most=2, num_large=0) == [0, 2]
 
 
 PROBLEM = Problem.model_validate({"id": "p", "tests": [{"input": "1\udcff", "output": "1"}]})

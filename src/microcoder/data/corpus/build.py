@@ -12,12 +12,14 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, takewhile
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from microcoder.data.corpus.findings import REPORT, Finding, write_report
 from microcoder.data.corpus.inputs import describe_sources, list_inputs, unpack_sources
+from microcoder.data.corpus.patches import Patch, write_patches
 from microcoder.data.corpus.settings import BuildConfig
 from microcoder.data.corpus.steps import collect_step, later_steps
 from microcoder.data.corpus.work import read_rates
@@ -36,6 +38,7 @@ from microcoder.data.release.card import CARD, find_licence, write_card
 from microcoder.data.release.publishing import write_croissant
 from microcoder.data.release.tables import Tally, write_tables
 from microcoder.data.sources import MARKER
+from microcoder.judge import Judge, JudgeOptions
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.files import (
     check_folder,
@@ -327,6 +330,8 @@ class AuditResult(NamedTuple):
     """Rows that were audited."""
     findings: tuple[Finding, ...]
     report: Path
+    patches: tuple[Patch, ...] = ()
+    """Changes that are proposed to the set's maintainers, where asked for."""
 
 
 def audit(
@@ -335,6 +340,7 @@ def audit(
     limit: int | None = None,
     seed: int = 0,
     runs_programs: bool = True,
+    patch_folder: Path | None = None,
     on_progress: OnProgress = lambda step, done, total: None,
 ) -> AuditResult:
     """Run the steps of a build without rejecting rows, and report what each would have rejected.
@@ -345,6 +351,7 @@ def audit(
         limit: rows to look at, drawn by the seed; a larger limit includes those of a smaller one.
         seed: decides which rows are drawn.
         runs_programs: whether the programs of rows and benchmarks are run.
+        patch_folder: gets `patch.jsonl`, the changes that are proposed; None: none are.
         on_progress: called with a step's name, its rows that are done, and all of them.
     """
     if limit is not None:
@@ -367,7 +374,26 @@ def audit(
     rows.sort(key=lambda row: row.id)
     name = config.sources[0].prefix
     findings = write_report(config.output, name, rows, num_rows=plan.num_rows)
-    return AuditResult(len(rows), tuple(findings), config.output / REPORT)
+    patches: list[Patch] = []
+    if patch_folder is not None:
+        opener = partial(_open_judge, config) if runs_programs else None
+        patches = write_patches(patch_folder, rows, opener)
+    return AuditResult(
+        len(rows),
+        tuple(findings),
+        config.output / REPORT,
+        tuple(patches),
+    )
+
+
+def _open_judge(config: BuildConfig) -> Judge:
+    """Return a judge that runs programs on all tests."""
+    options = JudgeOptions(
+        workers=config.workers,
+        packages=config.packages,
+        unsafe=config.unsafe,
+    )
+    return Judge(options, stop="first_limit", cache_size=0)
 
 
 def _draw_shards(

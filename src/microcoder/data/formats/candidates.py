@@ -80,7 +80,8 @@ class Origin(Record):
     """Where one test comes from: given by the source, or generated, and how."""
 
     kind: str
-    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`."""
+    """`given` by the source; `package/<generator>`; `mutated/<mutation>`; `model/<generator>`;
+    `changed/<change>` of a text; `tiny/all`; `random/<form>` and `largest/<form>` of a layout."""
     certificate: Literal["", "package", "model", "unchecked"] = ""
     """What accepted a generated input: validators of the `package` or by a `model`.
 
@@ -89,7 +90,7 @@ class Origin(Record):
     seed: int = 0
     """Seed of the random choices; 0 if there were none."""
     parent: str = ""
-    """`mutated`: digest of the input that it was made from (see `digest_input`)."""
+    """Digest of the input that it was made from, where it was (see `digest_input`)."""
     arguments: tuple[str, ...] = ()
     """`package`, `model`: arguments that the generator was called with."""
     source: str = ""

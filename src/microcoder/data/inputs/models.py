@@ -75,6 +75,10 @@ class Shape:
             return self._fits_text(value)
         return isinstance(value, list) and self._fits_list(value)
 
+    def has_facts(self, items: list[Any]) -> bool:
+        """Whether a list has every fact that all known ones have."""
+        return all(_holds(fact, items) for fact in self.facts)
+
     def _fits_text(self, text: str) -> bool:
         if not self.low <= len(text) <= self.high:
             return False
@@ -85,7 +89,7 @@ class Shape:
     def _fits_list(self, items: list[Any]) -> bool:
         if not self.low <= len(items) <= self.high:
             return False
-        if not all(_holds(fact, items) for fact in self.facts):
+        if not self.has_facts(items):
             return False
         return self.item is None or all(map(self.item.fits, items))
 

@@ -304,7 +304,7 @@ def mutate(
             else:
                 MUTATIONS[mutation](values, source)
         # Else most changes of a list would be lost: its length is stated somewhere.
-        _repair(model, values)
+        restate_lengths(model, values)
         made = tuple(values)
         if made != parent and model.fits(made):
             return made
@@ -344,8 +344,8 @@ def vary(
     return list(varied.values())
 
 
-def _repair(model: InputModel, values: Items) -> None:
-    """Correct the numbers that state lengths after a mutation changed a list or text."""
+def restate_lengths(model: InputModel, values: Items) -> None:
+    """Correct the numbers that state lengths after a list or text was changed."""
     for relation in model.relations:
         if relation.operator == "==":
             _restate(values, relation)

@@ -13,6 +13,8 @@ from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.models import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
+from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, find_text_repeats
+from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.settings import MOST_MADE
 from microcoder.data.testgen.validators import Validators
@@ -23,6 +25,8 @@ _MOST_KNOWN = 30
 """Known inputs that are learnt from."""
 _MOST_KNOWN_BYTES = 1 << 16
 """Length of a known input that is learnt from."""
+_MOST_CHANGED_BYTES = 1 << 12
+"""Length of a known input whose text is changed."""
 _MOST_READ = 3
 """Accepted programs whose constants are used."""
 _ABSURD_NUMBER = 10**18
@@ -31,6 +35,8 @@ _ABSURD_LENGTH = 1 << 21
 """Length of a text of which the same holds."""
 _STRING = re.compile(r"""[\"']([^\"'\\\s]{1,20})[\"']""")
 """A short string in a program."""
+_PHRASE = re.compile(r"""[\"']([^\"'\\\n%{}]{1,40})[\"']""")
+"""The same, of several words too."""
 _ALL_DIFFER = re.compile(
     r"\b(?:distinct|unique|pairwise|all different|no two|permutation)\b",
     re.IGNORECASE,
@@ -185,7 +191,7 @@ def relax_bounds(
     known = [values for _, values in schema.known]
     # Validators decide here, so that lists may repeat an item.
     model = learn(known, may_repeat=True, open_places=open_places)
-    return replace(schema, model=model, constants=_find_constants(candidate))
+    return replace(schema, model=model, constants=find_constants(candidate))
 
 
 def _probe(schema: InputSchema, place: int) -> list[_Probe]:
@@ -220,16 +226,24 @@ def _exaggerate(value: object) -> list[Any]:
     return [[*others, absurd] for absurd in _exaggerate(last)]
 
 
-def _find_constants(candidate: Candidate) -> tuple[int | str, ...]:
-    """Return the different constants of a problem: numbers first, then strings."""
+def find_constants(
+    candidate: Candidate,
+    strings: re.Pattern[str] = _STRING,
+) -> tuple[int | str, ...]:
+    """Return the different constants of a problem: numbers first, then strings of its programs."""
     accepted = [solution for solution in candidate.solutions if solution.known == "accepted"]
     codes = [solution.code for solution in accepted[:_MOST_READ]]
     constants: list[int | str] = []
     for text in (candidate.statement, *codes):
         constants += find_numbers(text)
     for code in codes:
-        constants += _STRING.findall(code)
+        constants += strings.findall(code)
     return tuple(dict.fromkeys(constants))
+
+
+def must_differ(candidate: Candidate) -> bool:
+    """Whether the statement speaks of distinct items, which validators do not always check."""
+    return _ALL_DIFFER.search(candidate.statement) is not None
 
 
 def mutate_known(
@@ -243,7 +257,7 @@ def mutate_known(
     validator often checks less than the statement says. If the statement speaks of distinct items,
     a list gets equal items only where known ones have them.
     """
-    must_differ = _ALL_DIFFER.search(candidate.statement) is not None
+    all_differ = must_differ(candidate)
     seen = {known.text.strip() for known in schema.known}
     made: list[MadeInput] = []
     # More attempts than inputs, since many fail or were made before.
@@ -260,9 +274,7 @@ def mutate_known(
             seed=seed,
             constants=schema.constants,
         )
-        is_usable = values is not None and not (
-            must_differ and _repeats_more(values, parent.values)
-        )
+        is_usable = values is not None and not (all_differ and _repeats_more(values, parent.values))
         if not is_usable:
             dropped["not met the model of inputs"] += 1
             continue
@@ -285,3 +297,92 @@ def mutate_known(
 def _repeats_more(values: Values, parent: Values) -> bool:
     """Whether a list has equal items although the list that it was made from had none."""
     return not find_repeats(values) <= find_repeats(parent)
+
+
+def change_known_texts(
+    candidate: Candidate,
+    known: Sequence[TestCase],
+    *,
+    most: int,
+    round_number: int = 0,
+) -> list[MadeInput]:
+    """Return inputs made of known ones by changes of their text, by every change in turn.
+
+    Args:
+        candidate: the problem, whose id decides the choices.
+        known: tests whose inputs are changed, for stdin.
+        most: how many are made.
+        round_number: another number makes others.
+    """
+    parents = _by_output(known)
+    if not parents:
+        return []
+    constants = list(map(str, find_constants(candidate, _PHRASE)))
+    all_differ = must_differ(candidate)
+    made: dict[str, MadeInput] = {}
+    for number, name in zip(range(2 * most), cycle(TEXT_CHANGES)):
+        kind = f"changed/{name}"
+        seed = int(digest_input(f"{round_number}/{candidate.id}/{kind}/{number}"), 16)
+        alike = parents[seed % len(parents)]
+        parent = alike[seed // len(parents) % len(alike)]
+        text = change_text(
+            parent,
+            name,
+            seed=seed,
+            constants=constants,
+        )
+        if text is None or text.strip() in made:
+            continue
+        if all_differ and _repeats_anew(text, known):
+            continue
+        origin = Origin(
+            kind=kind,
+            seed=seed,
+            parent=digest_input(parent),
+        )
+        made[text.strip()] = MadeInput(text, origin, "generated")
+        if len(made) == most:
+            break
+    return list(made.values())
+
+
+def _repeats_anew(text: str, known: Sequence[TestCase]) -> bool:
+    """Whether lines, or tokens of a line, repeat in a text and in no known input.
+
+    Where they do in a known one, other things are those that the statement says are distinct.
+    """
+    repeats = find_text_repeats(text)
+    before = [find_text_repeats(test.input) for test in known[:_MOST_KNOWN]]
+    new_lines = repeats.lines and not any(item.lines for item in before)
+    new_tokens = repeats.tokens and not any(item.tokens for item in before)
+    return new_lines or new_tokens
+
+
+def _by_output(known: Sequence[TestCase]) -> list[list[str]]:
+    """Return the short inputs, those with the same output together.
+
+    Where most answers are "no", an input whose answer is another one is as good as all those.
+    """
+    by_output: dict[str, list[str]] = {}
+    for test in known:
+        # A text of many lines would change in too few of them.
+        if len(test.input) <= _MOST_CHANGED_BYTES:
+            by_output.setdefault(test.output, []).append(test.input)
+    return list(by_output.values())
+
+
+def make_tiny(
+    candidate: Candidate,
+    schema: InputSchema,
+    *,
+    most: int,
+) -> list[MadeInput]:
+    """Return the tiniest inputs of a layout."""
+    all_differ = must_differ(candidate)
+    made = []
+    for number, values in enumerate(list_tiny(schema.model, most=most)):
+        if all_differ and find_repeats(values):
+            continue
+        origin = Origin(kind="tiny/all", seed=number)
+        made.append(MadeInput(schema.write(values), origin, "generated"))
+    return made

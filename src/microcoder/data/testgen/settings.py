@@ -11,6 +11,16 @@ PACKAGE_INPUTS = 60
 """Most inputs that generators are run for, spread over their groups."""
 MOST_MADE = 72
 """Most inputs made by mutation; the best of both kinds are kept."""
+MOST_RANDOM = 48
+"""Most small random inputs that validators are asked about."""
+MOST_CHANGED = 128
+"""Most inputs made by changes of a text at a time, which validators are asked about."""
+ROUNDS = 3
+"""How often further inputs are made while wrong programs pass all tests so far."""
+MOST_TINY = 96
+"""Most tiny inputs that validators are asked about."""
+MOST_TINY_KEPT = 24
+"""Most tiny inputs that are answered."""
 MOST_TESTS = 15
 """Tests that a problem has afterwards, the given ones included, unless it had more.
 
@@ -18,6 +28,8 @@ As many as verify keeps.
 """
 MOST_LARGE = 3
 """Most large tests that are kept, to catch slow programs."""
+MOST_LARGE_FOR_SLOW = 4
+"""The same where slow or partial submissions are known: which shape is slow is not."""
 LARGE_BYTES = 20_000
 """A longer input is meant to catch slow programs."""
 LONGEST_BYTES = 6 << 20

@@ -1,0 +1,378 @@
+"""Makes inputs from known ones by changes of their text, whatever its layout.
+
+`mutating.py` changes values of a layout that was understood. These changes need none: they move
+lines, tokens and letters. Most of them keep a relation inside the input that wrong programs miss: a
+copy with exactly so many edits, one fault twice, a near-tie, an equal key. What they make may be no
+input at all, so they are for problems with a validator.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from random import Random
+from typing import NamedTuple
+
+from microcoder.data.inputs.finding import INTEGER
+
+_ATTEMPTS = 4
+"""How often a change is tried that may change nothing, before there is none."""
+_MOST_EDITS = 3
+"""Most edits of a copied word."""
+_MOST_CHANGES = 3
+"""Most changes that make one input of another."""
+_CONSTANT_SHARE = 0.25
+"""Share of the changes that write a constant, if there are any."""
+_MOST_BLOCK = 6
+"""Most lines that are repeated together."""
+Lines = list[list[str]]
+"""The tokens of each line."""
+
+
+class Place(NamedTuple):
+    """A token of an input."""
+
+    line: int
+    column: int
+
+
+TextChange = Callable[[Lines, Random], None]
+"""Changes an input in place; changes nothing where it has no part of that kind."""
+
+
+def _places(lines: Lines, *, are_numbers: bool) -> list[Place]:
+    """Return the places of all numbers, or of all words."""
+    places = []
+    for line, tokens in enumerate(lines):
+        for column, token in enumerate(tokens):
+            # Two spaces, and empty lines, make empty tokens.
+            if token and bool(INTEGER.fullmatch(token)) == are_numbers:
+                places.append(Place(line, column))
+    return places
+
+
+def _get(lines: Lines, place: Place) -> str:
+    return lines[place.line][place.column]
+
+
+def _set(lines: Lines, place: Place, token: str) -> None:
+    lines[place.line][place.column] = token
+
+
+def _choose_two(
+    lines: Lines,
+    source: Random,
+    *,
+    are_numbers: bool,
+) -> tuple[Place, Place] | None:
+    """Return two random places of numbers, or of words; None if there are fewer."""
+    places = _places(lines, are_numbers=are_numbers)
+    if len(places) < 2:
+        return None
+    first, second = source.sample(places, 2)
+    return first, second
+
+
+def edit(word: str, letters: Sequence[str], num_edits: int, source: Random) -> str:
+    """Return a word with so many letters replaced by others, or with some left out or put in.
+
+    Args:
+        word: the word; not empty.
+        letters: those that may be written.
+        num_edits: how many places are replaced, all of them different.
+        source: decides every choice.
+    """
+    edited = list(word)
+    way = source.choice(("replace", "replace", "replace", "insert", "leave out"))
+    if way == "insert":
+        for _ in range(num_edits):
+            edited.insert(source.randint(0, len(edited)), source.choice(letters))
+        return "".join(edited)
+    if way == "leave out" and len(edited) > num_edits:
+        for _ in range(num_edits):
+            edited.pop(source.randrange(len(edited)))
+        return "".join(edited)
+    for place in source.sample(range(len(edited)), min(num_edits, len(edited))):
+        others = [letter for letter in letters if letter != edited[place]]
+        if others:
+            edited[place] = source.choice(others)
+    return "".join(edited)
+
+
+def _letters(lines: Lines) -> list[str]:
+    """Return the letters of all words, in order."""
+    found: set[str] = set()
+    for place in _places(lines, are_numbers=False):
+        found.update(_get(lines, place))
+    return sorted(found)
+
+
+def _near_copy(lines: Lines, source: Random) -> None:
+    """Replace a word by a copy of another with exactly so many edits, none included."""
+    chosen = _choose_two(lines, source, are_numbers=False)
+    if chosen is not None:
+        kept, replaced = chosen
+        num_edits = max(0, source.randint(-2, _MOST_EDITS))
+        copied = edit(_get(lines, kept), _letters(lines), num_edits, source)
+        _set(lines, replaced, copied)
+
+
+def _all_near(lines: Lines, source: Random) -> None:
+    """Replace every word of a column by a near copy of one word, each with edits of its own."""
+    words = _places(lines, are_numbers=False)
+    if len(words) < 2:
+        return
+    kept = _get(lines, source.choice(words))
+    letters = _letters(lines)
+    column = source.choice(words).column
+    for place in words:
+        if place.column == column and source.random() < 0.7:
+            num_edits = source.randint(0, _MOST_EDITS)
+            _set(lines, place, edit(kept, letters, num_edits, source))
+
+
+def _same_fault(lines: Lines, source: Random) -> None:
+    """Make one edit at two places of a word, or in two words."""
+    words = _places(lines, are_numbers=False)
+    if not words:
+        return
+    letters = _letters(lines)
+    fault = source.choice(letters)
+    for _ in range(2):
+        place = source.choice(words)
+        word = _get(lines, place)
+        at = source.randrange(len(word))
+        _set(lines, place, word[:at] + fault + word[at + 1 :])
+
+
+def _tie(lines: Lines, source: Random) -> None:
+    """Replace a number by another one, or by a neighbour of it."""
+    chosen = _choose_two(lines, source, are_numbers=True)
+    if chosen is not None:
+        kept, replaced = chosen
+        number = int(_get(lines, kept)) + source.choice((0, 0, 1, -1))
+        _set(lines, replaced, str(number))
+
+
+def _equal_keys(lines: Lines, source: Random) -> None:
+    """Replace all tokens that equal one by another token of their kind."""
+    are_numbers = source.random() < 0.5
+    chosen = _choose_two(lines, source, are_numbers=are_numbers)
+    if chosen is not None:
+        old = _get(lines, chosen[0])
+        new = _get(lines, chosen[1])
+        # The first line holds sizes as a rule, which change with what they count.
+        for tokens in lines[1:]:
+            tokens[:] = [new if token == old else token for token in tokens]
+
+
+def _copy_line(lines: Lines, source: Random) -> None:
+    """Replace a line by a copy of another one of its kind, all but one token at times.
+
+    Of a kind are lines with numbers at the same places, and all lines without numbers.
+    """
+    first = source.randrange(len(lines))
+    alike = _lines_like(lines, first)
+    if not alike:
+        return
+    second = source.choice(alike)
+    copied = list(lines[first])
+    is_as_long = len(copied) == len(lines[second])
+    if is_as_long and len(copied) > 1 and source.random() < 0.5:
+        kept = source.randrange(len(copied))
+        copied[kept] = lines[second][kept]
+    lines[second] = copied
+
+
+def _kind_of(tokens: Sequence[str]) -> list[bool]:
+    """Return which tokens of a line are numbers; empty if none is."""
+    are_numbers = [bool(INTEGER.fullmatch(token)) for token in tokens]
+    return are_numbers if any(are_numbers) else []
+
+
+def _lines_like(lines: Lines, line: int) -> list[int]:
+    """Return the other lines of the same kind as one."""
+    kind = _kind_of(lines[line])
+    alike = []
+    for number, tokens in enumerate(lines):
+        if number != line and _kind_of(tokens) == kind:
+            alike.append(number)
+    return alike
+
+
+def _copy_block(lines: Lines, source: Random) -> None:
+    """Repeat some lines that stand together, and correct a number above that may count them."""
+    start = source.randrange(len(lines))
+    end = min(len(lines), start + source.randint(1, _MOST_BLOCK))
+    place = source.randint(start, len(lines))
+    block = [list(tokens) for tokens in lines[start:end]]
+    if source.random() < 0.5:
+        # What names it may have to be another name.
+        _rename(block, _letters(lines), source)
+    counters = _places(lines[:start], are_numbers=True)
+    if counters:
+        # A number of blocks stands at the top, as a rule.
+        counter = counters[0] if source.random() < 0.6 else source.choice(counters)
+        added = source.choice((1, len(block)))
+        _set(lines, counter, str(int(_get(lines, counter)) + added))
+    lines[place:place] = block
+
+
+def _rename(block: Lines, letters: Sequence[str], source: Random) -> None:
+    """Make one edit of the first word of some lines."""
+    words = _places(block, are_numbers=False)
+    if words:
+        word = _get(block, words[0])
+        _set(block, words[0], edit(word, letters, 1, source))
+
+
+def _swap(lines: Lines, source: Random) -> None:
+    """Swap two tokens of a kind, or two lines."""
+    if source.random() < 0.5:
+        first = source.randrange(len(lines))
+        alike = _lines_like(lines, first)
+        if alike:
+            second = source.choice(alike)
+            lines[first], lines[second] = lines[second], lines[first]
+        return
+    chosen = _choose_two(lines, source, are_numbers=source.random() < 0.5)
+    if chosen is not None:
+        before = _get(lines, chosen[0])
+        _set(lines, chosen[0], _get(lines, chosen[1]))
+        _set(lines, chosen[1], before)
+
+
+def _step(lines: Lines, source: Random) -> None:
+    """Make a number one more or one less, or make it small."""
+    places = _places(lines, are_numbers=True)
+    if places:
+        place = source.choice(places)
+        number = int(_get(lines, place))
+        _set(lines, place, str(source.choice((number + 1, number - 1, 0, 1, 2))))
+
+
+def _resize(lines: Lines, source: Random) -> None:
+    """Repeat or drop a line or a token, and correct a number that counts it."""
+    line = source.randrange(len(lines))
+    change = source.choice((-1, 1, 1))
+    if source.random() < 0.5 and len(lines[line]) > 1:
+        _resize_line(lines, line, change, source)
+        return
+    counters = _find_counters(lines, line)
+    if counters:
+        # The nearest one as a rule; one further up counts blocks.
+        counter = counters[-1] if source.random() < 0.8 else source.choice(counters)
+        counted = str(int(_get(lines, counter)) + change)
+        _set(lines, counter, counted)
+    if change > 0:
+        lines.insert(line, list(lines[source.randint(min(line, 1), line)]))
+    else:
+        lines.pop(line)
+
+
+def _resize_line(
+    lines: Lines,
+    line: int,
+    change: int,
+    source: Random,
+) -> None:
+    """Repeat or drop a token of a line, and correct a number before that says how many it has."""
+    size = str(len(lines[line]))
+    for tokens in reversed(lines[:line]):
+        if size in tokens:
+            tokens[tokens.index(size)] = str(len(lines[line]) + change)
+            break
+    column = source.randrange(len(lines[line]))
+    if change > 0:
+        lines[line].insert(column, source.choice(lines[line]))
+    else:
+        lines[line].pop(column)
+
+
+def _find_counters(lines: Lines, line: int) -> list[Place]:
+    """Return the numbers above a line that reach it if they count the lines after them."""
+    counters = []
+    for place in _places(lines[:line], are_numbers=True):
+        reached = place.line + int(_get(lines, place))
+        if line <= reached < len(lines):
+            counters.append(place)
+    return counters
+
+
+TEXT_CHANGES: Mapping[str, TextChange] = {
+    "near_copy": _near_copy,
+    "tie": _tie,
+    "resize": _resize,
+    "copy_line": _copy_line,
+    "copy_block": _copy_block,
+    "same_fault": _same_fault,
+    "equal_keys": _equal_keys,
+    "all_near": _all_near,
+    "swap_text": _swap,
+    "step_text": _step,
+}
+"""Changes of a text by name, in the order in which they are tried."""
+
+
+def change_text(
+    text: str,
+    change: str,
+    *,
+    seed: int,
+    constants: Sequence[str] = (),
+) -> str | None:
+    """Return an input made of another one's text; None if it stayed as it was.
+
+    Args:
+        text: the input that is changed.
+        change: a name of `TEXT_CHANGES`; applied one to three times.
+        seed: decides every choice.
+        constants: texts and numbers of the problem, of which one is written into some inputs.
+    """
+    source = Random(seed)
+    for _ in range(_ATTEMPTS):
+        lines = _split(text, has_phrases=source.random() < 0.5)
+        before = [list(tokens) for tokens in lines]
+        for _ in range(source.randint(1, _MOST_CHANGES)):
+            if constants and source.random() < _CONSTANT_SHARE:
+                _place_constant(lines, source, source.choice(constants))
+            else:
+                TEXT_CHANGES[change](lines, source)
+            if not lines or not any(lines):
+                return None
+        if lines != before:
+            return "\n".join(" ".join(tokens) for tokens in lines) + "\n"
+    return None
+
+
+class Repeats(NamedTuple):
+    """What occurs more than once in an input."""
+
+    lines: bool
+    tokens: bool
+    """Whether a token does in its line."""
+
+
+def find_text_repeats(text: str) -> Repeats:
+    """Return what occurs more than once in an input."""
+    lines = text.split("\n")
+    has_tokens = False
+    for line in lines:
+        tokens = line.split()
+        has_tokens |= len(set(tokens)) < len(tokens)
+    return Repeats(len(set(lines)) < len(lines), has_tokens)
+
+
+def _split(text: str, *, has_phrases: bool) -> Lines:
+    """Return the tokens of each line; with `has_phrases`, a line without numbers is one token."""
+    lines = []
+    for line in text.rstrip("\n").split("\n"):
+        tokens = line.split(" ")
+        is_phrase = has_phrases and not any(map(INTEGER.fullmatch, tokens))
+        lines.append([line] if is_phrase else tokens)
+    return lines
+
+
+def _place_constant(lines: Lines, source: Random, constant: str) -> None:
+    """Replace a number by a constant that is one, or a word by one that is a text."""
+    is_number = INTEGER.fullmatch(constant) is not None
+    places = _places(lines, are_numbers=is_number)
+    if places:
+        _set(lines, source.choice(places), constant)

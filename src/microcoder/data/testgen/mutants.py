@@ -1,0 +1,220 @@
+"""Makes wrong programs of accepted ones: each has one small mistake of a kind that people make.
+
+Contest archives have few wrong submissions, and most sets none. A mutant stands in for them: tests
+are chosen by the mutants that they catch. Programs are changed by their tokens, so that one list of
+mistakes serves Python and the languages with C's operators.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from microcoder.judge.core.types import Program
+
+_MOST_BYTES = 1 << 16
+"""Length of a program that is changed; a longer one is mostly tables."""
+_TOKENS = r"""
+    |(?P<text>"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')
+    |(?P<word>long\s+long|[^\W\d]\w*)
+    |(?P<number>\d[\w.]*)
+    |(?P<sign><<=?|>>=?|[<>=!+\-*/%&|^]=|&&|\|\||\+\+|--|->|\*\*|//|[<>+\-*%!])
+    """
+"""Texts, which are left alone; words, numbers and signs."""
+_COMMENTS = {
+    "python": r"\#[^\n]*|\"\"\".*?\"\"\"|\'\'\'.*?\'\'\'",
+    "cpp": r"//[^\n]*|/\*.*?\*/|^[ \t]*\#[ \t]*(?!define)[^\n]*",
+}
+"""What the languages skip. The `#define` of C++ is read, since types are shortened by it."""
+_PATTERNS = {
+    language: re.compile(comments + _TOKENS, re.VERBOSE | re.DOTALL | re.MULTILINE)
+    for language, comments in _COMMENTS.items()
+}
+_OTHER_WORDS: Mapping[str, Sequence[str]] = {
+    "min": ("max",),
+    "max": ("min",),
+    "and": ("or",),
+    "or": ("and",),
+    "any": ("all",),
+    "all": ("any",),
+    "True": ("False",),
+    "False": ("True",),
+    "true": ("false",),
+    "false": ("true",),
+    "lower_bound": ("upper_bound",),
+    "upper_bound": ("lower_bound",),
+    "bisect_left": ("bisect_right",),
+    "bisect_right": ("bisect_left",),
+}
+"""Words that are taken for each other."""
+_OTHER_SIGNS: Mapping[str, Sequence[str]] = {
+    "<": ("<=",),
+    "<=": ("<",),
+    ">": (">=",),
+    ">=": (">",),
+    "==": ("!=",),
+    "!=": ("==",),
+    "+": ("-",),
+    "-": ("+",),
+    "*": ("+",),
+    "&&": ("||",),
+    "||": ("&&",),
+    "+=": ("-=", "="),
+    "-=": ("+=",),
+}
+"""Signs that are taken for each other."""
+_WIDE = re.compile(r"long\s+long|int64_t")
+"""Types that hold larger numbers than an int."""
+_TEMPLATE_START = re.compile(r"\w<[\w\s:,*<>]*$")
+"""What stands before the end of a template's arguments, as in `vector<int`."""
+_TEMPLATE_END = re.compile(r"[\w:,*][\w\s:,*<>]*>")
+"""What stands after their start."""
+_LARGEST_NUMBER = 1000
+"""Larger ones are sizes and limits, and being one off changes nothing."""
+
+
+class _Mistake(NamedTuple):
+    """A part of a program, and what is written there instead."""
+
+    kind: str
+    start: int
+    end: int
+    text: str
+
+
+def make_mutants(
+    programs: Sequence[Program],
+    *,
+    most: int,
+    seed: str,
+) -> list[Program]:
+    """Return wrong stand-ins of accepted programs: of every kind of mistake and program in turn.
+
+    Some do not compile, and some are still right; running them tells.
+
+    Args:
+        programs: accepted programs; those of other languages are left out.
+        most: how many mutants are returned at most.
+        seed: decides which mistakes are made.
+    """
+    source = random.Random(seed)
+    by_kind: dict[tuple[str, int], list[Program]] = {}
+    for number, program in enumerate(programs):
+        code = program.code or ""
+        if program.language not in _COMMENTS or len(code) > _MOST_BYTES:
+            continue
+        for mistake in _find_mistakes(code, program.language, source):
+            changed = code[: mistake.start] + mistake.text + code[mistake.end :]
+            mutant = Program(changed, program.language)
+            by_kind.setdefault((mistake.kind, number), []).append(mutant)
+    for mutants in by_kind.values():
+        source.shuffle(mutants)
+    queues = [by_kind[key] for key in sorted(by_kind)]
+    chosen: list[Program] = []
+    while queues and len(chosen) < most:
+        # One of each kind and program a round.
+        chosen += [queue.pop() for queue in queues]
+        queues = [queue for queue in queues if queue]
+    return list(dict.fromkeys(chosen))[:most]
+
+
+def _find_mistakes(
+    code: str,
+    language: str,
+    source: random.Random,
+) -> Iterator[_Mistake]:
+    """Yield the mistakes that can be made in a program, in its order."""
+    names = _find_names(code)
+    for found in _PATTERNS[language].finditer(code):
+        start, end = found.span()
+        before = code[:start].rstrip()[-1:]
+        after = code[end:].lstrip()[:1]
+        if found["word"]:
+            yield from _confuse_word(found, language, code, names, source)
+        elif found["number"]:
+            yield from _confuse_number(found, before, after)
+        elif found["sign"] and _is_operator(code, start, end):
+            for other in _OTHER_SIGNS.get(found["sign"], ()):
+                yield _Mistake(f"sign {found['sign']}", start, end, other)
+
+
+def _find_names(code: str) -> list[str]:
+    """Return the short names that a program gives values to."""
+    assigned = re.findall(r"\b([^\W\d]\w{0,11})\s*(?:=(?!=)|\+=|-=|\bin\b)", code)
+    return sorted(set(assigned))
+
+
+def _confuse_word(
+    found: re.Match[str],
+    language: str,
+    code: str,
+    names: Sequence[str],
+    source: random.Random,
+) -> Iterator[_Mistake]:
+    """Yield the mistakes at a word: a case lost, a jump lost, a word or name for another."""
+    word = found[0]
+    start, end = found.span()
+    if word in ("break", "continue"):
+        nothing = "pass" if language == "python" else ""
+        yield _Mistake("lost jump", start, end, nothing)
+    elif word in ("if", "elif"):
+        yield from _lose_case(found, language, code)
+    elif language == "cpp" and _WIDE.fullmatch(word):
+        yield _Mistake("narrow", start, end, "int")
+    elif word == "not":
+        yield _Mistake("lost not", start, end, "")
+    elif word in _OTHER_WORDS:
+        for other in _OTHER_WORDS[word]:
+            yield _Mistake("word", start, end, other)
+    elif word in names and not re.match(r"\s*(?:=(?!=)|\()", code[end:]):
+        others = [name for name in names if name != word]
+        if others:
+            yield _Mistake("name", start, end, source.choice(others))
+
+
+def _lose_case(
+    found: re.Match[str],
+    language: str,
+    code: str,
+) -> Iterator[_Mistake]:
+    """Yield the mistakes of a condition: it never holds, or always."""
+    end = found.end()
+    if language == "python":
+        yield _Mistake("lost case", end, end, " False and")
+        return
+    opened = re.match(r"\s*\(", code[end:])
+    if opened:
+        place = end + opened.end()
+        yield _Mistake("lost case", place, place, "false && ")
+
+
+def _confuse_number(
+    found: re.Match[str],
+    before: str,
+    after: str,
+) -> Iterator[_Mistake]:
+    """Yield the neighbours of a small number."""
+    digits = found["number"]
+    if not digits.isascii() or not digits.isdigit() or int(digits) > _LARGEST_NUMBER:
+        return
+    number = int(digits)
+    start, end = found.span()
+    # `x[0]` and `x[-1]` are columns and ends as a rule; of others, one more and one less.
+    kind = "column" if before == "[" and after == "]" else "number"
+    yield _Mistake(kind, start, end, str(number + 1))
+    if number > 0:
+        yield _Mistake(f"{kind} less", start, end, str(number - 1))
+
+
+def _is_operator(code: str, start: int, end: int) -> bool:
+    """Whether a sign stands between two values: it is none of a template, nor of a number."""
+    sign = code[start:end]
+    line_before = code[:start].rpartition("\n")[2]
+    line_after = code[end:].partition("\n")[0]
+    if sign == "<" and _TEMPLATE_END.match(line_after):
+        return False
+    if sign == ">" and _TEMPLATE_START.search(line_before):
+        return False
+    if sign in ("+", "-", "*", "<", ">"):
+        return re.search(r"[\w\])]\s*$", line_before) is not None
+    return True

@@ -1,0 +1,208 @@
+"""Finds new inputs of a problem, by all ways of making them, and certifies them."""
+
+from collections.abc import Sequence
+
+from microcoder.data.completions import Endpoint
+from microcoder.data.testgen.answers import Answering
+from microcoder.data.testgen.extremes import make_arranged
+from microcoder.data.testgen.kits import ask_for_inputs, run_kit
+from microcoder.data.testgen.made import MadeInput, MadeTest
+from microcoder.data.testgen.mutation import (
+    InputSchema,
+    change_known_texts,
+    infer_schema,
+    make_tiny,
+    mutate_known,
+    relax_bounds,
+)
+from microcoder.data.testgen.settings import (
+    MOST_CHANGED,
+    MOST_TESTS,
+    MOST_TINY,
+    MOST_TINY_KEPT,
+    PACKAGE_INPUTS,
+    GenerateSettings,
+)
+from microcoder.data.testgen.validators import Validators, read_validators, write_validators
+
+
+class InputSearch:
+    """Finds new certified inputs of one candidate, each once."""
+
+    def __init__(
+        self,
+        answering: Answering,
+        settings: GenerateSettings,
+        endpoint: Endpoint | None,
+        *,
+        only_large: bool,
+    ) -> None:
+        """Prepare the search.
+
+        Args:
+            answering: the candidate, its references and its judges.
+            settings: settings of the stage.
+            endpoint: a model that may be asked.
+            only_large: only large inputs are missing.
+        """
+        self._answering = answering
+        self._candidate = answering.candidate
+        self._judge = answering.judges.thorough
+        self._dropped = answering.dropped
+        self._settings = settings
+        # Large tests are made by a package's own generators alone, so no model is asked.
+        self._endpoint = None if only_large else endpoint
+        self._only_large = only_large
+        self._known = [test.input for test in answering.candidate.tests]
+        self._found: dict[str, MadeInput] = {}
+        """Inputs so far, by their text without space at its ends."""
+        self._validators: Validators | None = None
+
+    @property
+    def num_found(self) -> int:
+        """How many inputs were made."""
+        return len(self._found)
+
+    def find(self) -> list[MadeInput]:
+        """Return the inputs.
+
+        Uncertified inputs are included if the settings allow it and there are two references.
+        """
+        # Without a validator, what a mutation made may be no input at all.
+        self._validators = self._find_validators()
+        if self._validators is None and not self._allows_unchecked():
+            return []
+        # Where only large ones are missing, no more are made than may be kept.
+        most = MOST_TESTS if self._only_large else PACKAGE_INPUTS
+        made = run_kit(
+            self._judge,
+            self._candidate.kit,
+            self._dropped,
+            most=most,
+        )
+        self._add(made)
+        if self._only_large:
+            return list(self._found.values())
+        schema = self._infer_schema()
+        if schema is not None and self._lacks_inputs():
+            self._add(mutate_known(self._candidate, schema, self._dropped))
+        # What a model's generators make is only kept where validators check it.
+        is_checked = self._validators is not None
+        if is_checked and self._endpoint is not None and self._lacks_inputs():
+            made = ask_for_inputs(
+                self._endpoint,
+                self._judge,
+                self._candidate,
+                self._dropped,
+            )
+            self._add(made)
+        if self._validators is not None:
+            self._add_certified(schema, self._validators)
+        return list(self._found.values())
+
+    def find_more(
+        self,
+        tests: Sequence[MadeTest],
+        number: int,
+    ) -> list[MadeInput]:
+        """Return further inputs, changed from known and made ones; none without a validator.
+
+        Args:
+            tests: those made so far.
+            number: that of the round; another one makes other inputs.
+        """
+        if self._validators is None or self._candidate.fn_name is not None:
+            return []
+        known = [*self._candidate.tests, *(made.test for made in tests)]
+        changed = change_known_texts(
+            self._candidate,
+            known,
+            most=MOST_CHANGED,
+            round_number=number,
+        )
+        return self._add(changed)
+
+    def _add_certified(
+        self,
+        schema: InputSchema | None,
+        validators: Validators,
+    ) -> None:
+        """Add what is made without regard to known bounds, as validators decide."""
+        if self._candidate.fn_name is None:
+            changed = change_known_texts(
+                self._candidate,
+                self._candidate.tests,
+                most=MOST_CHANGED,
+            )
+            self._add(changed)
+        if schema is not None:
+            tiny = make_tiny(self._candidate, schema, most=MOST_TINY)
+            self._add(tiny, most=MOST_TINY_KEPT)
+            self._add(make_arranged(schema, validators, self._candidate))
+
+    def _infer_schema(self) -> InputSchema | None:
+        """Return the layout of the inputs, with bounds where no validator decides."""
+        validators = self._validators
+        schema = infer_schema(self._candidate, is_validated=validators is not None)
+        if isinstance(schema, str):
+            self._dropped[f"not mutated: {schema}"] += 1
+            return None
+        if validators is None:
+            return schema
+        return relax_bounds(schema, validators, self._candidate)
+
+    def _lacks_inputs(self) -> bool:
+        return len(self._found) < self._settings.min_hidden_tests
+
+    def _find_validators(self) -> Validators | None:
+        """Return a package's validators; if it has none that work, a model's."""
+        kit = self._candidate.kit
+        validators = read_validators(
+            self._judge,
+            kit,
+            self._known,
+            self._dropped,
+        )
+        if validators is None and self._endpoint is not None:
+            return write_validators(
+                self._endpoint,
+                self._judge,
+                self._candidate,
+                self._dropped,
+            )
+        return validators
+
+    def _allows_unchecked(self) -> bool:
+        """Whether inputs may become tests that no validator certifies."""
+        if not self._settings.keep_unchecked:
+            self._dropped["no validator for inputs"] += 1
+            return False
+        # The same program twice confirms nothing.
+        distinct = {program.code for program in self._answering.references}
+        if len(distinct) < 2:
+            self._dropped["no validator and only one reference"] += 1
+            return False
+        return True
+
+    def _add(
+        self,
+        made: Sequence[MadeInput],
+        *,
+        most: int | None = None,
+    ) -> list[MadeInput]:
+        """Add those inputs that are new and valid, the first `most` of them; return them."""
+        known_texts = {text.strip() for text in self._known}
+        fresh: dict[str, MadeInput] = {}
+        for item in made:
+            text = item.text.strip()
+            if text not in known_texts and text not in self._found:
+                # What was made twice is the first, in the place of the last.
+                fresh[text] = fresh.pop(text, item)
+        if self._validators is not None:
+            accepted = self._validators.accept(list(fresh.values()), self._dropped)
+        else:
+            accepted = [item.certified("unchecked") for item in fresh.values()]
+        accepted = accepted[:most]
+        for item in accepted:
+            self._found[item.text.strip()] = item
+        return accepted

@@ -1,0 +1,134 @@
+"""Tries made tests on wrong programs: submissions known to be wrong, and mutants."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from microcoder.data.testgen.answers import Answering
+from microcoder.data.testgen.made import MadeTest
+from microcoder.data.testgen.mutants import make_mutants
+from microcoder.data.testgen.programs import find_programs
+from microcoder.judge.core.types import Outcome, Program, TestCase, TestResult
+
+_WRONG = ("wrong_answer", "runtime_error", "partial")
+"""Verdicts of submissions that choose tests."""
+_MOST_KNOWN_WRONG = 12
+"""Known-wrong and partial submissions that choose tests (our choice)."""
+_MOST_MUTANTS = 48
+"""Mutants that are made where an accepted program is interpreted."""
+_MOST_COMPILED_MUTANTS = 8
+"""The same where each takes seconds to compile."""
+_ENOUGH_KNOWN_WRONG = 3
+"""Known-wrong submissions beside which no mutant is compiled."""
+_MOST_TRIED_MUTANTS = 24
+"""Mutants that the given tests do not catch and that are tried on the made ones."""
+_WRONG_SECONDS = 1.0
+"""CPU seconds that a wrong program gets for a test (our choice)."""
+_TIMES_SLOWEST = 2.0
+"""Or so many times those of the slowest reference."""
+_SMALL_BYTES = 4096
+"""On a longer input a program at a limit may just be slow.
+
+On a shorter one it is counted as wrong.
+"""
+_LIMITS = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.OUTPUT_LIMIT)
+"""Outcomes that differ from machine to machine."""
+_CANNOT_RUN = (Outcome.COMPILE_ERROR, Outcome.NO_CODE, Outcome.SANDBOX_FAULT)
+"""Outcomes that say nothing about a test."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrongProgram:
+    """A program that some test should catch."""
+
+    program: Program
+    is_mutant: bool = False
+    """Whether it was made of an accepted program, so that it may still be right."""
+
+
+@dataclass(slots=True)
+class Trial:
+    """A wrong program that passes the given tests, and what became of it."""
+
+    wrong: WrongProgram
+    failed: frozenset[int] = frozenset()
+    """Indices of the made tests that it surely fails."""
+
+
+def find_wrong(answering: Answering) -> list[WrongProgram]:
+    """Return the wrong programs of a problem that its given tests do not catch.
+
+    Known-wrong submissions come first, with those that the given tests catch: of these a hidden
+    test is wanted too.
+    """
+    known = find_programs(answering.candidate, _WRONG)[:_MOST_KNOWN_WRONG]
+    mutants = _make_mutants(answering, has_enough=len(known) >= _ENOUGH_KNOWN_WRONG)
+    verdicts = answering.judge_briefly(
+        mutants,
+        answering.candidate.tests,
+        seconds=_WRONG_SECONDS,
+    )
+    uncaught = []
+    for program, verdict in zip(mutants, verdicts, strict=True):
+        # Most mutants are so wrong that any test catches them, and say nothing about made ones.
+        if verdict.is_accepted:
+            uncaught.append(WrongProgram(program, is_mutant=True))
+    found = [WrongProgram(program) for program in known]
+    return found + uncaught[:_MOST_TRIED_MUTANTS]
+
+
+def _make_mutants(answering: Answering, *, has_enough: bool) -> list[Program]:
+    """Return mutants of the references: of interpreted ones, if there are any.
+
+    Args:
+        answering: the problem and its references.
+        has_enough: there are known-wrong submissions enough, so that no mutant is compiled.
+    """
+    references = answering.references
+    interpreted = [program for program in references if program.language == "python"]
+    most = _MOST_MUTANTS
+    if not interpreted:
+        most = 0 if has_enough else _MOST_COMPILED_MUTANTS
+    return make_mutants(
+        interpreted or references,
+        most=most,
+        seed=answering.candidate.id,
+    )
+
+
+def try_tests(
+    answering: Answering,
+    wrong: Sequence[WrongProgram],
+    tests: Sequence[MadeTest],
+) -> list[Trial]:
+    """Run wrong programs on the made tests that are small, and return what each fails."""
+    # A large test is there for the slow: on it a wrong program costs its limit, and is not counted
+    # as caught.
+    small = [number for number, made in enumerate(tests) if not made.is_large]
+    if not small or not wrong:
+        return [Trial(program) for program in wrong]
+    slowest = max(tests[number].seconds for number in small)
+    # Little: a wrong program that is slow as well would cost much time.
+    seconds = max(_WRONG_SECONDS, _TIMES_SLOWEST * slowest)
+    pool = [tests[number].test for number in small]
+    programs = [item.program for item in wrong]
+    problems = []
+    for program in programs:
+        problem = answering.problem(pool, seconds=seconds, language=program.language)
+        problems.append(problem)
+    verdicts = answering.judges.thorough.judge(programs, problems)
+    trials = []
+    for item, verdict in zip(wrong, verdicts, strict=True):
+        failed = set()
+        for number, result in zip(small, verdict.tests, strict=False):
+            if _is_caught(result, tests[number].test):
+                failed.add(number)
+        trials.append(Trial(item, frozenset(failed)))
+    return trials
+
+
+def _is_caught(result: TestResult, test: TestCase) -> bool:
+    """Whether a program surely fails a test."""
+    if result.verdict is Outcome.ACCEPTED or result.verdict in _CANNOT_RUN:
+        return False
+    # Where a program meets a limit differs from machine to machine, and what is chosen must not.
+    return result.verdict not in _LIMITS or len(test.input) <= _SMALL_BYTES
