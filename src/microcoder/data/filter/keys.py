@@ -8,6 +8,7 @@ from microcoder.data.clean.samples import values_of
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.texts import hash_token
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.test_programs import list_calls
 
 _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -100,7 +101,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     shown = split(candidate.statement).examples
     # A set, since an example of the statement is mostly a test as well.
     pairs = set()
-    for example in (*shown, *candidate.tests[:_MOST_TESTS]):
+    for example in (*shown, *list_calls(candidate)[:_MOST_TESTS]):
         pairs.add((example.input, example.output))
     keys = set()
     for text, printed in pairs:

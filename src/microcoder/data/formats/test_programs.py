@@ -11,8 +11,8 @@ import re
 import sys
 from collections.abc import Iterable, Sequence
 
-from microcoder.data.formats.assertions import NotACall
-from microcoder.data.formats.candidates import DecodedTests
+from microcoder.data.formats.assertions import NotACall, read_assertions, read_parameters
+from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.values import parse_python, shorten
 from microcoder.judge.core.types import Assertions, TestCase
 from microcoder.judge.languages.packages import known_modules
@@ -78,6 +78,19 @@ def read_programs(
     return DecodedTests(tuple(tests), fn_name, assertions=assertions)
 
 
+def list_calls(candidate: Candidate) -> tuple[TestCase, ...]:
+    """Return a problem's tests with their inputs.
+
+    Of tests that are programs these are the assertions that are calls of the function.
+    """
+    if candidate.assertions is None or candidate.fn_name is None:
+        return candidate.tests
+    source = "\n".join(test.output for test in candidate.tests)
+    parameters = read_parameters(candidate.starter_code or "", candidate.fn_name)
+    called = (candidate.fn_name, CANDIDATE)
+    return read_assertions(source, called=called, parameters=parameters).tests
+
+
 def call_check(source: str) -> str:
     """Return a program with a call of its `check(candidate)` at its end, if it defines one."""
     if CHECK.search(source) is None:
@@ -103,7 +116,7 @@ def find_called(source: str, code: str = "") -> list[str]:
         return []
     solution = parse_python(code) or ast.Module([], [])
     defined = {node.name for node in solution.body if isinstance(node, ast.FunctionDef)}
-    bound = _find_bound(tree)
+    bound = find_bound(tree)
     names: dict[str, None] = {}
     for test in ast.walk(tree):
         if isinstance(test, ast.Assert):
@@ -126,7 +139,7 @@ def list_imports(source: str) -> str:
     return "\n".join(map(ast.unparse, imports))
 
 
-def _find_bound(tree: ast.AST) -> set[str]:
+def find_bound(tree: ast.AST) -> set[str]:
     """Return the names that a program binds anywhere."""
     bound: set[str] = set()
     for node in ast.walk(tree):
@@ -144,7 +157,7 @@ def _find_bound(tree: ast.AST) -> set[str]:
 
 def _find_taken(tree: ast.Module, setup: str) -> list[str]:
     """Return the names that a test takes from the answer: those that nothing else binds."""
-    bound = _find_bound(tree) | _find_bound(parse_test(setup))
+    bound = find_bound(tree) | find_bound(parse_test(setup))
     taken: dict[str, None] = {}
     for node in ast.walk(tree):
         match node:

@@ -14,6 +14,7 @@ text, and as JSON text within text. Programs that come with problems are read in
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -26,7 +27,13 @@ from microcoder.data.formats.assertions import (
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
 from microcoder.data.formats.row import Malformed
-from microcoder.data.formats.test_programs import call_check, find_called, read_programs
+from microcoder.data.formats.test_programs import (
+    call_check,
+    find_bound,
+    find_called,
+    parse_test,
+    read_programs,
+)
 from microcoder.data.formats.values import (
     parse_python,
     read_json,
@@ -207,39 +214,44 @@ def asserted_tests(
     called: Sequence[str] = (),
     is_judged: bool = False,
     setup: str = "",
+    only_calls: bool = False,
 ) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
-    Assertions that are no such calls are left out and noted. If `is_judged`, none may be: the
-    program then runs as it was published (see `test_programs`).
+    Where an assertion is no such call (a tuple, a set, an exception that is asked for), the
+    programs run as they were published (see `test_programs`). What cannot run so either is left out
+    and noted; if `is_judged`, nothing may be.
 
     Args:
         sources: programs of assertions, which stand in one file.
-        fn_name: the function.
+        fn_name: the function; without one, the first that the assertions call.
         code: has its head.
         called: further names of the function.
         is_judged: the tests are to judge answers.
         setup: what the published harness runs before both.
+        only_calls: what is no call is left out, as where problems are compared by their inputs.
 
     Raises:
-        Malformed: no assertion is such a call.
+        Malformed: no assertion can be a test.
     """
     source = "\n".join(sources)
-    if is_judged and not fn_name:
-        fn_name = next(iter(find_called(source)), "")
     if not fn_name:
-        raise Malformed("tests_not_convertible", "assertions, but no function is named")
+        fn_name = next(iter(find_called(source, code)), "")
+    if not fn_name:
+        raise Malformed("tests_not_convertible", "assertions, but they call no function")
     names = (fn_name, *called)
     decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
     reasons = "; ".join(dict.fromkeys(decoded.dropped))
     # A test that is left out would change the verdict.
-    if is_judged and (decoded.dropped or not decoded.tests):
+    if not only_calls and (decoded.dropped or not decoded.tests):
+        given_by = None if is_judged else code
         try:
-            return read_programs([call_check(source)], fn_name=fn_name, setup=setup)
+            return _read_as_published(sources, fn_name, setup, given_by)
         except NotACall as error:
-            raise Malformed(
-                "tests_not_convertible", f"the test cannot be judged: {error}"
-            ) from None
+            if is_judged:
+                raise Malformed(
+                    "tests_not_convertible", f"the test cannot be judged: {error}"
+                ) from None
     if not decoded.tests:
         raise Malformed("tests_not_convertible", reasons or "no assertion")
     notes: tuple[Note, ...] = ()
@@ -251,6 +263,33 @@ def asserted_tests(
     annotated = infer_call_of(code, fn_name, decoded.tests)
     call = merge_calls(annotated, decoded.call)
     return replace(decoded, fn_name=fn_name, call=call, notes=notes)
+
+
+def _read_as_published(
+    sources: Sequence[str],
+    fn_name: str,
+    setup: str,
+    given_by: str | None,
+) -> DecodedTests:
+    """Return tests that are these programs; NotACall if one cannot be judged.
+
+    Args:
+        given_by: code that must define what the tests take from an answer, and each program is a
+            test if it can stand alone. None: they are one test, and take what they will.
+    """
+    whole = [call_check("\n".join(sources))]
+    if given_by is None:
+        return read_programs(whole, fn_name=fn_name, setup=setup)
+    decoded: DecodedTests | None = None
+    if len(sources) > 1:
+        with suppress(NotACall):
+            decoded = read_programs(sources, fn_name=fn_name, setup=setup)
+    decoded = decoded or read_programs(whole, fn_name=fn_name, setup=setup)
+    taken = decoded.assertions.names if decoded.assertions is not None else ()
+    missing = set(taken) - find_bound(parse_test(given_by))
+    if missing:
+        raise NotACall(f"nothing defines {min(missing)}")
+    return decoded
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
