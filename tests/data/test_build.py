@@ -627,7 +627,9 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
     rows = [Candidate(id=f"a/{n}", dataset="a", statement_found=FINE) for n in range(3)]
     fields: dict[str, Any] = {**dict(rows[1]), "statement_found": 7}  # no format may hand this on
     rows[1] = Candidate.model_construct(**fields)
-    resources = Resources(work=tmp_path, benchmarks=(), responses=None, judge=JudgeOptions())
+    resources = Resources(
+        work=tmp_path, benchmarks=(), responses=None, attempts=None, judge=JudgeOptions()
+    )
     first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)
     assert isinstance(first, Candidate)
     assert isinstance(third, Candidate)

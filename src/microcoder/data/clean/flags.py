@@ -2,14 +2,11 @@
 
 import re
 
+from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
 from microcoder.data.formats.candidates import Candidate
 
-_IMAGE = re.compile(
-    r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE
-)
-"""A picture, in Markdown, HTML or TeX."""
 _INTERACTIVE = re.compile(
     r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
     r"\bflush (?:the )?(?:output|stdout)"
@@ -85,15 +82,18 @@ _MOST_OF_A_SAMPLE = 50_000
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
     """Return the candidate's flags and those found here, sorted.
 
-    `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are
+    `has_image` (a picture, kept as a reference), `needs_image` (the text leaves something to a
+    picture), `interactive`, `many_answers` (several answers are
     right and nothing but a comparison decides), `samples_missing` (an example of the statement is
     not among the tests), `samples_differ` (a test has an example's input and another output).
     """
     sections = split(candidate.statement)
     words = _words_of(sections)
     flags = set(candidate.flags)
-    if _IMAGE.search(candidate.statement):
+    if IMAGE.search(candidate.statement):
         flags.add("has_image")
+    if needs_picture(sections):
+        flags.add("needs_image")
     if _INTERACTIVE.search(words):
         flags.add("interactive")
     if candidate.checker.type in _COMPARISONS and _has_many_answers(candidate, words):

@@ -27,6 +27,7 @@ from microcoder.data.corpus.work import (
     open_generate,
     open_predict,
     open_process,
+    open_references,
     open_same_task,
     open_translate,
     open_verify,
@@ -81,6 +82,8 @@ def later_steps(
     steps += [maker.filter(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
+    if maker.attempts is not None:
+        steps.append(maker.references(digest_file(maker.attempts)))
     # By execution and by a model only what is left: both cost more than all the rest.
     if benchmarks and config.behaviour:
         steps.append(maker.compare())
@@ -103,11 +106,17 @@ class _StepMaker:
         if responses is not None:
             # Steps run in processes that may have another working directory.
             responses = responses.absolute()
+        attempts = config.attempts
+        if attempts is not None:
+            attempts = attempts.absolute()
+        self.attempts = attempts or responses
+        """Attempts of which problems without a right program get one."""
         self._config = config
         self._resources = Resources(
             work=config.work_folder,
             benchmarks=benchmarks,
             responses=responses,
+            attempts=self.attempts,
             judge=JudgeOptions(
                 workers=config.workers,
                 packages=config.packages,
@@ -207,6 +216,20 @@ class _StepMaker:
             inputs=(responses, self._environment),
             # One process, which spreads programs over the cores itself.
             runs="alone",
+        )
+
+    def references(self, attempts: str) -> Step:
+        """Return the step that makes references of attempts, which have the given digest."""
+        return self._map_step(
+            "references",
+            "filter",
+            self._config.generate,
+            open_references,
+            (_TESTGEN, _INPUTS, _VERIFY, _DIFFICULTY, _ENDPOINT, _JUDGE),
+            inputs=(attempts, self._environment),
+            # One process, which spreads programs over the cores itself.
+            runs="alone",
+            executes=True,
         )
 
     def compare(self) -> Step:

@@ -83,6 +83,16 @@ def generate(
     return add_chosen(answering, settings, tests, detail, is_tried=not only_large)
 
 
+def find_inputs(
+    answering: Answering,
+    settings: GenerateSettings,
+    endpoint: Endpoint | None,
+) -> list[MadeInput]:
+    """Return new inputs of a candidate that validators certify; none where nothing does."""
+    certified = settings.model_copy(update={"keep_unchecked": False})
+    return _InputSearch(answering, certified, endpoint, only_large=False).find()
+
+
 def _has_enough(candidate: Candidate, settings: GenerateSettings) -> bool:
     """Whether a candidate has as many hidden tests as it may get."""
     num_generated = 0
