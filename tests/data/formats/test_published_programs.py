@@ -20,7 +20,8 @@ from tests.data.published import find_archive
 PAIR = "def pair(a, b):\n    if a > b:\n        raise ValueError\n    return {a, b}\n"
 SETS = ("assert pair(1, 2) == {1, 2}", "assert pair(3, 4) == {3, 4}")
 RAISES = (
-    "import pytest\nfrom solution import total\n\ndef test_sum():\n    assert total([1, 2]) == 3\n\n"
+    "import pytest\nfrom solution import total\n\n"
+    "def test_sum():\n    assert total([1, 2]) == 3\n\n"
     "def test_empty():\n    with pytest.raises(ValueError):\n        total([])\n"
 )
 TOTAL = (

@@ -90,7 +90,7 @@ def test_a_problem_without_attempts_is_left_alone() -> None:
 SUMS = "a, b = map(int, input().split())\nprint(a + b)\n"
 
 
-def build_sums(tmp_path: Path, **fields: object) -> list[str]:
+def build_sums(tmp_path: Path, attempts: Path) -> list[str]:
     """Return the ids of what a build keeps of one problem that has no solution."""
     tests = []
     for a, b in ((1, 2), (30, 4), (5, 600), (7, 8), (9, 91), (-4, 4)):
@@ -100,7 +100,7 @@ def build_sums(tmp_path: Path, **fields: object) -> list[str]:
     rows.write_text(json.dumps({"prompt": text, "tests": tests}) + "\n")
     source = SourceSettings(path=str(rows), format="trl")
     config = BuildConfig(
-        name="sums", output=tmp_path / "out", sources=(source,), workers=1, **fields
+        name="sums", output=tmp_path / "out", sources=(source,), workers=1, attempts=attempts
     )
     run_build(config, plan_build(config))
     return [problem.id for problem in read_problems(tmp_path / "out")]
@@ -110,4 +110,4 @@ def test_a_build_keeps_it_where_attempts_are_given(tmp_path: Path) -> None:
     answers = [answer(SUMS), answer("print(sum(map(int, input().split())))\n")]
     attempts = tmp_path / "attempts.jsonl"
     attempts.write_text(json.dumps({"id": "trl/rows.jsonl:1", "responses": answers}) + "\n")
-    assert build_sums(tmp_path, attempts=attempts) == ["trl/rows.jsonl:1"]
+    assert build_sums(tmp_path, attempts) == ["trl/rows.jsonl:1"]
