@@ -12,6 +12,7 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.choice import STEP, add_chosen
+from microcoder.data.testgen.differences import settle
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.mutation import infer_schema, mutate_known, relax_bounds
@@ -74,6 +75,14 @@ def generate(
     # Long runs are only paid for where a slow program is known to be caught by them.
     num_slow = MOST_LARGE if knows_slow(candidate) else 0
     tests = answering.answer_all(inputs, num_slow=num_slow)
+    settled = settle(answering)
+    if isinstance(settled, Rejection):
+        return settled
+    if settled is not candidate:
+        # By the comparison that they have shown, the same inputs have answers.
+        answering = Answering(answering.judges, settled, answering.references)
+        tests = answering.answer_all(inputs, num_slow=num_slow)
+    candidate = settled
     num_references = len(answering.references)
     made = f"{len(inputs)} inputs made, {len(tests)} answered by {num_references} references"
     detail = f"{made}; lost: {_describe_dropped(answering.dropped)}"
