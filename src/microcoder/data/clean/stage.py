@@ -7,6 +7,7 @@ from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.orders import FLAG, find_printed_order
 from microcoder.data.clean.pages import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_powers
+from microcoder.data.clean.promises import keep_promises
 from microcoder.data.clean.samples import restore_samples
 from microcoder.data.clean.sections import (
     Sections,
@@ -69,6 +70,7 @@ def arrange(candidate: Candidate) -> Candidate | Rejection:
     )
     candidate = restore_samples(candidate)
     candidate = _restore_powers(candidate)
+    candidate = keep_promises(candidate)
     return _identify(candidate)
 
 

@@ -229,7 +229,7 @@ class Candidate(Record):
     `file_io`; the process stage finds `needs_image`, `interactive` and `many_answers`, the generate
     stage `no_tests_made`, the verify stage `slow_passes`. Only worth knowing are `has_image`,
     `in_any_order`, `reference_by_attempts`, `attempts_disagree`, `tests_dropped`,
-    `samples_not_shown`, `samples_missing` and `samples_differ`.
+    `tests_outside_bounds`, `samples_not_shown`, `samples_missing` and `samples_differ`.
     """
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
