@@ -213,6 +213,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(
         "collect": (10, 9, 1),
         "process": (9, 8, 1),
         "filter": (8, 7, 1),
+        "boilerplate": (7, 7, 0),
         "deduplicate": (7, 6, 1),
         "compare": (6, 6, 0),
         "generate": (6, 6, 0),
@@ -324,6 +325,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
         "collect",
         "process",
         "filter",
+        "boilerplate",
         "deduplicate",
         "compare",
         "generate",
@@ -463,7 +465,7 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
 def test_until_filter_runs_no_program(recipe: Path) -> None:
     config = load_config(BuildConfig, [recipe])
     names = [step.name for step in plan_build(config, last="filter").steps]
-    assert names == ["process", "filter", "deduplicate"]
+    assert names == ["process", "filter", "boilerplate", "deduplicate"]
     whole = [step.name for step in plan_build(config).steps]
     assert whole == [*names, "compare", "generate", "verify"]
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-from microcoder.data.corpus.barriers import DuplicateBarrier, SelectionBarrier
+from microcoder.data.corpus.barriers import BoilerplateBarrier, DuplicateBarrier, SelectionBarrier
 from microcoder.data.corpus.inputs import digest_file, list_inputs
 from microcoder.data.corpus.settings import (
     ArrangeSettings,
@@ -79,7 +79,7 @@ def later_steps(
     steps: list[Step] = [maker.process()]
     if config.process.translation is not None:
         steps.append(maker.translate(config.process.translation))
-    steps += [maker.filter(), maker.deduplicate()]
+    steps += [maker.filter(), maker.boilerplate(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
     if maker.attempts is not None:
@@ -165,6 +165,15 @@ class _StepMaker:
             open_filter,
             (_FILTER,),
             inputs=(self._compared,),
+        )
+
+    def boilerplate(self) -> Step:
+        return BarrierStep(
+            "boilerplate",
+            "filter",
+            Config(),
+            BoilerplateBarrier,
+            (_FILTER,),
         )
 
     def deduplicate(self) -> Step:

@@ -79,6 +79,20 @@ def _platform_key(candidate: Candidate) -> str:
     return ""
 
 
+def contest_of(key: str) -> str:
+    """Return the contest of a problem's key: `codeforces:1000`, `atcoder:abc100`.
+
+    Of platforms whose names say no contest, the platform.
+    """
+    platform, _, name = key.partition(":")
+    if platform == "codeforces":
+        number = re.match(r"\d+", name)
+        return f"{platform}:{number[0]}" if number else platform
+    if platform == "atcoder":
+        return f"{platform}:{name.partition('_')[0]}"
+    return platform
+
+
 def _is_slug(text: str) -> bool:
     return "-" in text and _SLUG.fullmatch(text) is not None
 

@@ -231,6 +231,8 @@ class Candidate(Record):
     `in_any_order`, `reference_by_attempts`, `attempts_disagree`, `tests_dropped`,
     `tests_outside_bounds`, `samples_not_shown`, `samples_missing` and `samples_differ`.
     """
+    boilerplate: tuple[int, int] = (0, 0)
+    """Words at the beginning and end of the statement that most rows of its set share."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""
