@@ -78,4 +78,4 @@ def test_a_second_program_must_confirm_the_order() -> None:
 def test_a_stated_tolerance_holds_for_whole_numbers_beside_real_ones() -> None:
     asks = "Print the mean. Its absolute or relative error must not exceed 10^{-6}.\n"
     assert finished("0.5\n", "3\n", statement=asks).checker == Checker(type="float", tolerance=1e-6)
-    assert finished("0.5\n", "3.0\n", statement=asks).checker == Checker()
+    assert finished("123456.7\n", statement=asks).checker.tolerance == 1e-6

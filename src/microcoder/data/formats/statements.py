@@ -198,8 +198,9 @@ def _check_reals(candidate: Candidate) -> Checker | None:
         return None
     default = _DEFAULT_OF_VALUES if candidate.fn_name else _DEFAULT_OF_OUTPUTS
     sizes = {size for size in allowed if size is not None}
-    # The default holds whole numbers to the last digit, also where another test expects 0.5.
-    if sizes == {default} and not _has_whole_numbers(candidate.tests):
+    # The default holds large numbers of a printed output, and whole ones of both, more strictly.
+    is_default = sizes == {default} and candidate.fn_name is not None
+    if is_default and not _has_whole_numbers(candidate.tests):
         return None
     # Expected numbers that were rounded more coarsely say nothing about a finer tolerance.
     if min(sizes) < min(default, finest):
