@@ -1,6 +1,6 @@
 """Copies under two addresses, behind a set's boilerplate, and in other words."""
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -31,7 +31,8 @@ LAID_OUT = "# Sliding minimum.\n" + PROGRAM.replace("(map(int, ", "(map( int , "
 def group_of(one: dict[str, Any], other: dict[str, Any]) -> str:
     """Return how two records were found to be one problem; empty if they are two."""
     found = find_duplicates(describe([row("a/1", **one), row("b/1", **other)]))
-    return next((how for group in found.values() for how in group.values()), "")
+    ways = [how for group in found.values() for how in group.values()]
+    return "".join(ways)
 
 
 def sums(count: int, *, shift: int = 0) -> tuple[TestCase, ...]:
@@ -77,7 +78,7 @@ def counted(rows: list[Candidate]) -> list[Candidate]:
     barrier = BoilerplateBarrier(Config())
     barrier.decide(barrier.look(rows))
     passed = [barrier.apply(item, {}) for item in rows]
-    return [item for item in passed if isinstance(item, Candidate)]
+    return cast(list[Candidate], passed)
 
 
 def test_what_most_rows_begin_or_end_with_hides_no_copy() -> None:
@@ -89,15 +90,16 @@ def test_what_most_rows_begin_or_end_with_hides_no_copy() -> None:
 
 def test_statements_are_not_changed() -> None:
     rows = prompted(12)
-    assert [item.statement for item in counted(rows)] == [item.statement for item in rows]
+    for before, after in zip(rows, counted(rows), strict=True):
+        assert after.statement == before.statement
 
 
 def test_nothing_is_learnt_of_few_rows_or_of_what_few_share() -> None:
-    assert [item.boilerplate for item in counted(prompted(9))] == [(0, 0)] * 9
+    assert counted(prompted(9)) == prompted(9)
     mixed = prompted(6)
     for number in range(6, 12):
         mixed.append(row(f"set/{number}", other_story(number)))
-    assert {item.boilerplate for item in counted(mixed)} == {(0, 0)}
+    assert counted(mixed) == mixed
 
 
 def test_a_statement_is_not_cut_to_nothing() -> None:

@@ -90,22 +90,19 @@ def test_calls_in_programs_count_as_examples() -> None:
 
 
 @pytest.mark.parametrize(
-    ("statement", "signature", "reason"),
+    ("statement", "signature", "reasons"),
     [
-        ("Write a function to find the nth bell number.", "def bell(n):", None),
-        ("Write a function to find the nth bell number.", None, "too_short"),
-        ("Write a function to solve gold mine problem.", "def mine(gold):", "too_short"),
+        ("Write a function to find the nth bell number.", "def f(n):", []),
+        ("Write a function to find the nth bell number.", None, ["too_short"]),
+        ("Write a function to solve gold mine problem.", "def f(gold):", ["too_short"]),
     ],
 )
 def test_a_short_statement_is_whole_beside_its_signature(
-    statement: str, signature: str | None, reason: str | None
+    statement: str, signature: str | None, reasons: list[str]
 ) -> None:
-    name = signature and signature[4:].partition("(")[0]
-    row = Candidate(
-        id="a/1", dataset="a", statement=statement, fn_name=name, starter_code=signature
-    )
-    found = check_quality(row)
-    assert (found and found[0]) == reason
+    row = Candidate(id="a/1", dataset="a", statement=statement, fn_name="f", starter_code=signature)
+    found = check_quality(row) or ()
+    assert list(found[:1]) == reasons
 
 
 def test_no_row_of_mbpp_is_lost_by_its_tests(tmp_path: Path) -> None:

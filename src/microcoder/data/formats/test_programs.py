@@ -10,6 +10,7 @@ import builtins
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from microcoder.data.formats.assertions import NotACall, read_assertions, read_parameters
 from microcoder.data.formats.candidates import Candidate, DecodedTests
@@ -76,6 +77,33 @@ def read_programs(
         names.pop(name, None)
     assertions = Assertions(setup=setup, names=tuple(names))
     return DecodedTests(tuple(tests), fn_name, assertions=assertions)
+
+
+def read_as_published(
+    sources: Sequence[str],
+    fn_name: str,
+    setup: str,
+    given_by: str | None,
+) -> DecodedTests:
+    """Return tests that are these programs; NotACall if one cannot be judged.
+
+    Args:
+        given_by: code that must define what the tests take from an answer, and each program is a
+            test if it can stand alone. None: they are one test, and take what they will.
+    """
+    whole = [call_check("\n".join(sources))]
+    if given_by is None:
+        return read_programs(whole, fn_name=fn_name, setup=setup)
+    decoded: DecodedTests | None = None
+    if len(sources) > 1:
+        with suppress(NotACall):
+            decoded = read_programs(sources, fn_name=fn_name, setup=setup)
+    decoded = decoded or read_programs(whole, fn_name=fn_name, setup=setup)
+    taken = decoded.assertions.names if decoded.assertions is not None else ()
+    missing = set(taken) - find_bound(parse_test(given_by))
+    if missing:
+        raise NotACall(f"nothing defines {min(missing)}")
+    return decoded
 
 
 def list_calls(candidate: Candidate) -> tuple[TestCase, ...]:

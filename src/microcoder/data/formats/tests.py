@@ -14,7 +14,6 @@ text, and as JSON text within text. Programs that come with problems are read in
 
 import ast
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
@@ -27,13 +26,7 @@ from microcoder.data.formats.assertions import (
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
 from microcoder.data.formats.row import Malformed
-from microcoder.data.formats.test_programs import (
-    call_check,
-    find_bound,
-    find_called,
-    parse_test,
-    read_programs,
-)
+from microcoder.data.formats.test_programs import find_called, read_as_published
 from microcoder.data.formats.values import (
     parse_python,
     read_json,
@@ -246,7 +239,7 @@ def asserted_tests(
     if not only_calls and (decoded.dropped or not decoded.tests):
         given_by = None if is_judged else code
         try:
-            return _read_as_published(sources, fn_name, setup, given_by)
+            return read_as_published(sources, fn_name, setup, given_by)
         except NotACall as error:
             if is_judged:
                 raise Malformed(
@@ -263,33 +256,6 @@ def asserted_tests(
     annotated = infer_call_of(code, fn_name, decoded.tests)
     call = merge_calls(annotated, decoded.call)
     return replace(decoded, fn_name=fn_name, call=call, notes=notes)
-
-
-def _read_as_published(
-    sources: Sequence[str],
-    fn_name: str,
-    setup: str,
-    given_by: str | None,
-) -> DecodedTests:
-    """Return tests that are these programs; NotACall if one cannot be judged.
-
-    Args:
-        given_by: code that must define what the tests take from an answer, and each program is a
-            test if it can stand alone. None: they are one test, and take what they will.
-    """
-    whole = [call_check("\n".join(sources))]
-    if given_by is None:
-        return read_programs(whole, fn_name=fn_name, setup=setup)
-    decoded: DecodedTests | None = None
-    if len(sources) > 1:
-        with suppress(NotACall):
-            decoded = read_programs(sources, fn_name=fn_name, setup=setup)
-    decoded = decoded or read_programs(whole, fn_name=fn_name, setup=setup)
-    taken = decoded.assertions.names if decoded.assertions is not None else ()
-    missing = set(taken) - find_bound(parse_test(given_by))
-    if missing:
-        raise NotACall(f"nothing defines {min(missing)}")
-    return decoded
 
 
 def infer_call_of(code: str, fn_name: str, tests: Sequence[TestCase]) -> Call | None:
