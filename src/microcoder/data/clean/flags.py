@@ -113,8 +113,8 @@ def _words_of(sections: Sections) -> str:
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     """Return flags for examples of the statement that are missing among the tests, or differ
     there."""
-    # Without tests, no example is missing among them.
-    if not candidate.tests:
+    # Without tests, or in tests that are programs, no example is missing.
+    if not candidate.tests or candidate.assertions is not None:
         return set()
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:
