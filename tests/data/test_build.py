@@ -213,6 +213,7 @@ def test_a_build_accounts_for_every_row_and_does_nothing_twice(
         "collect": (10, 9, 1),
         "process": (9, 8, 1),
         "filter": (8, 7, 1),
+        "boilerplate": (7, 7, 0),
         "deduplicate": (7, 6, 1),
         "compare": (6, 6, 0),
         "generate": (6, 6, 0),
@@ -386,6 +387,7 @@ def test_an_archive_built_into_two_outputs_gives_the_same_bytes(tmp_path: Path) 
         "collect",
         "process",
         "filter",
+        "boilerplate",
         "deduplicate",
         "compare",
         "generate",
@@ -525,7 +527,7 @@ def test_a_steps_key_holds_the_code_that_decides_it(recipe: Path) -> None:
 def test_until_filter_runs_no_program(recipe: Path) -> None:
     config = load_config(BuildConfig, [recipe])
     names = [step.name for step in plan_build(config, last="filter").steps]
-    assert names == ["process", "filter", "deduplicate"]
+    assert names == ["process", "filter", "boilerplate", "deduplicate"]
     whole = [step.name for step in plan_build(config).steps]
     assert whole == [*names, "compare", "generate", "verify"]
 
@@ -695,6 +697,7 @@ def test_a_row_that_our_code_fails_on_is_rejected_and_the_others_go_on(tmp_path:
         benchmarks=(),
         compared="",
         responses=None,
+        attempts=None,
         judge=JudgeOptions(),
     )
     first, second, third = open_process(ArrangeSettings(), ExitStack(), resources)(rows)

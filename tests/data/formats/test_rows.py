@@ -242,7 +242,11 @@ ABSOLUTE = {"type": "float", "absolute": 1e-3}
             "The relative error of the result must be below 10−3.",
             {"type": "float", "relative": 1e-3},
         ),
-        ("The answer has an absolute or relative error of at most 10^-6.", {}),
+        # More than the default allows a large number.
+        (
+            "The answer has an absolute or relative error of at most 10^-6.",
+            {"type": "float", "tolerance": 1e-6},
+        ),
         ("Print the answer. Each x is at least 10^-3.", {}),
         ("The absolute difference 10 - 1 is an answer.", {}),
         ("Your program must answer within 0.001 seconds.", {}),

@@ -18,6 +18,7 @@ from microcoder.data.behaviour.outputs import (
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.keys import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.test_programs import list_calls
 from microcoder.data.formats.values import read_literal
 from microcoder.data.inputs.finding import Item
 from microcoder.data.inputs.layouts import (
@@ -276,7 +277,7 @@ def _examples_of(
     """Return small tests and the statement's examples."""
     shown = split(candidate.statement).examples
     examples: list[_Example] = []
-    for test in (*candidate.tests, *shown):
+    for test in (*list_calls(candidate), *shown):
         longer = max(len(test.input), len(test.output))
         if longer > LONGEST_EXAMPLE or not test.output.strip():
             continue

@@ -15,7 +15,7 @@ _BOUND = re.compile(
     rf"(?P<low>{_WRITTEN_BOUND})\s*<=?\s*"
     r"(?P<names>\|?[^\W\d][^<>=\n]{0,60}?"
     r"(?:\s*(?:<=?|==)\s*\|?[^\W\d][\w.|()\[\]]{0,40}){0,3})\s*<=?\s*"
-    rf"(?P<high>{_WRITTEN_BOUND}|[^\W\d]\w*)"
+    rf"(?P<high>{_WRITTEN_BOUND}(?![\w^]|[ ]?[*/][ ]?[\w(])|[^\W\d]\w*)"
 )
 """A range: a number, the names between, and a number or a name."""
 _BETWEEN_NAMES = re.compile(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+")

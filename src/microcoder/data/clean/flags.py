@@ -2,14 +2,12 @@
 
 import re
 
+from microcoder.data.clean.orders import FLAG, VERB, says_any_order
+from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
 from microcoder.data.formats.candidates import Candidate
 
-_IMAGE = re.compile(
-    r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE
-)
-"""A picture, in Markdown, HTML or TeX."""
 _INTERACTIVE = re.compile(
     r"\bthis is an? (?:interactive|reactive) (?:problem|task)|\binteractive (?:problem|task)s?\b|"
     r"\bflush (?:the )?(?:output|stdout)"
@@ -20,11 +18,6 @@ _INTERACTIVE = re.compile(
     re.IGNORECASE,
 )
 """Words of a problem whose program talks with a judge."""
-_VERB = (
-    r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|find|report|write|give|construct"
-    r"|display|provide|produce|show|list|name)(?:s|ed|ing)?\b(?: out)?"
-)
-"""What a program does with an answer."""
 _ANSWER = (
     r"(?:answers?|solutions?|outputs?|results?|order(?:ing)?s?|sequences?|arrays?|lists?"
     r"|permutations?|strings?|words?|ways?|pairs?|triples?|sets?|subsets?|paths?|routes?"
@@ -48,9 +41,9 @@ _MANY_ANSWERS = re.compile(
             rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
             # Print any of them; output any.
-            rf"{_VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
+            rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
             rf"(?: (?:one|of (?:them|these|those|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
-            rf"{_VERB} (?:just |only )?one (?:such\b|{_SUCH} {_ANSWER}\b"
+            rf"{VERB} (?:just |only )?one (?:such\b|{_SUCH} {_ANSWER}\b"
             r"|of (?:them|these|those)\b|if there)",
             # The answer need not be unique.
             r"\b(?:answer|solution|output|result|ordering|permutation|sequence|it)s?\b[^.\n]{0,25}"
@@ -61,7 +54,7 @@ _MANY_ANSWERS = re.compile(
             rf"{_ANSWER}\b)[^.\n]{{0,40}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
             rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
             rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
-            rf"\b(?:may|can|free to|allowed to) {_VERB} (?:the )?{_WHICHEVER}"
+            rf"\b(?:may|can|free to|allowed to) {VERB} (?:the )?{_WHICHEVER}"
             rf"(?: (?:of|{_SUCH}|{_ANSWER})\b|{_END})",
             rf"\b(?:does|do){_NOT} matter (?:which|what) (?:{_SUCH} )?(?:answer|solution|one)\b",
         )
@@ -69,13 +62,6 @@ _MANY_ANSWERS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Words of a problem with several right answers."""
-_PRINTED_IN_ANY_ORDER = re.compile(
-    rf"{_VERB}(?![^.\n]{{0,40}}\b(?:number|count|minimum|maximum|sum|amount) of)"
-    r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"
-    r"(?! you (?:want|like) to)",
-    re.IGNORECASE,
-)
-"""Words of a problem whose printed values may come in any order."""
 _COMPARISONS = ("default", "exact", "tokens", "float")
 """Types of checkers that accept one answer only."""
 _MOST_OF_A_SAMPLE = 50_000
@@ -85,18 +71,22 @@ _MOST_OF_A_SAMPLE = 50_000
 def find_flags(candidate: Candidate) -> tuple[str, ...]:
     """Return the candidate's flags and those found here, sorted.
 
-    `has_image` (a picture, kept as a reference), `interactive`, `many_answers` (several answers are
+    `has_image` (a picture, kept as a reference), `needs_image` (the text leaves something to a
+    picture), `interactive`, `many_answers` (several answers are
     right and nothing but a comparison decides), `samples_missing` (an example of the statement is
     not among the tests), `samples_differ` (a test has an example's input and another output).
     """
     sections = split(candidate.statement)
     words = _words_of(sections)
     flags = set(candidate.flags)
-    if _IMAGE.search(candidate.statement):
+    if IMAGE.search(candidate.statement):
         flags.add("has_image")
+    if needs_picture(sections):
+        flags.add("needs_image")
     if _INTERACTIVE.search(words):
         flags.add("interactive")
-    if candidate.checker.type in _COMPARISONS and _has_many_answers(candidate, words):
+    only_compares = candidate.checker.type in _COMPARISONS or FLAG in flags
+    if only_compares and _has_many_answers(candidate, words):
         flags.add("many_answers")
     flags |= _compare_samples(candidate, sections)
     return tuple(sorted(flags))
@@ -106,8 +96,9 @@ def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
     if _MANY_ANSWERS.search(words):
         return True
-    # Returned lists have a checker for that (`find_order`); printed ones have none.
-    return candidate.fn_name is None and bool(_PRINTED_IN_ANY_ORDER.search(words))
+    # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
+    has_no_order = candidate.fn_name is None and FLAG not in candidate.flags
+    return has_no_order and says_any_order(words)
 
 
 def _words_of(sections: Sections) -> str:
@@ -122,8 +113,8 @@ def _words_of(sections: Sections) -> str:
 def _compare_samples(candidate: Candidate, sections: Sections) -> set[str]:
     """Return flags for examples of the statement that are missing among the tests, or differ
     there."""
-    # Without tests, no example is missing among them.
-    if not candidate.tests:
+    # Without tests, or in tests that are programs, no example is missing.
+    if not candidate.tests or candidate.assertions is not None:
         return set()
     outputs: dict[str, set[str]] = {}
     for test in candidate.tests:

@@ -9,6 +9,8 @@ from microcoder.data.formats.values import read_json, write_json
 from microcoder.judge.core.digits import dump_json
 from microcoder.judge.core.types import TestCase
 
+STEP = "normalise_tests/2"
+"""Name and version of the step in the lineage of a candidate."""
 _COUNTED = ("repeated", "broken", "truncated", "conflicting")
 """Kinds of tests that the lineage counts."""
 _TRUNCATED = re.compile(r"(?<=[^.\s])\.\.\.\s*\Z")
@@ -26,6 +28,8 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     Returns:
         A rejection if all tests are broken, or if some contradict each other.
     """
+    if candidate.assertions is not None:
+        return _normalise_programs(candidate)
     kept: list[TestCase] = []
     names: list[str] = []
     outputs_of: dict[str, list[str]] = {}
@@ -63,12 +67,21 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         flags = tuple(sorted({*flags, "tests_dropped"}))
     return candidate.change(
         "process",
-        "normalise_tests/2",
+        STEP,
         detail,
         tests=tuple(kept),
         groups=named_groups,
         flags=flags,
     )
+
+
+def _normalise_programs(candidate: Candidate) -> Candidate:
+    """Return a candidate whose tests are Python programs, each once."""
+    programs = dict.fromkeys(_text(test.output) for test in candidate.tests)
+    tests = tuple(TestCase(input="", output=program) for program in programs)
+    num_repeated = len(candidate.tests) - len(tests)
+    detail = f"{num_repeated} repeated" if num_repeated else ""
+    return candidate.change("process", STEP, detail, tests=tests)
 
 
 def _is_truncated(text: str) -> bool:

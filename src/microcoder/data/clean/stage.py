@@ -4,8 +4,10 @@ from microcoder.data.clean.cleaning import clean
 from microcoder.data.clean.flags import find_flags
 from microcoder.data.clean.languages import identify
 from microcoder.data.clean.normal_tests import normalise_tests
+from microcoder.data.clean.orders import FLAG, find_printed_order
 from microcoder.data.clean.pages import drop_embedded
 from microcoder.data.clean.powers import LOST_IN, restore_powers
+from microcoder.data.clean.promises import keep_promises
 from microcoder.data.clean.samples import restore_samples
 from microcoder.data.clean.sections import (
     Sections,
@@ -68,6 +70,7 @@ def arrange(candidate: Candidate) -> Candidate | Rejection:
     )
     candidate = restore_samples(candidate)
     candidate = _restore_powers(candidate)
+    candidate = keep_promises(candidate)
     return _identify(candidate)
 
 
@@ -79,7 +82,12 @@ def finish(candidate: Candidate) -> Candidate | Rejection:
         return candidate.reject("process", "other_function", f"tests call {candidate.fn_name}")
     # Before the flags, since `many_answers` depends on the checker.
     checker = find_checker(candidate) or candidate.checker
-    candidate = candidate.change("process", "find_checker/1", checker=checker)
+    flags = candidate.flags
+    order = find_printed_order(candidate)
+    if order is not None:
+        checker = order
+        flags = (*flags, FLAG)
+    candidate = candidate.change("process", "find_checker/1", checker=checker, flags=flags)
     return candidate.change("process", "find_flags/1", flags=find_flags(candidate))
 
 

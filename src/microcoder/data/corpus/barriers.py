@@ -5,6 +5,13 @@ from typing import NamedTuple
 
 from microcoder.data.corpus.settings import DifficultySettings
 from microcoder.data.difficulty import read_responses, select, with_pass_rate
+from microcoder.data.filter.boilerplate import (
+    Edges,
+    Shared,
+    count_shared,
+    edges_of,
+    learn_shared,
+)
 from microcoder.data.filter.duplicates import Fingerprint, describe, find_duplicates
 from microcoder.data.filter.merging import merge
 from microcoder.data.formats.candidates import Candidate, Difficulty
@@ -12,6 +19,35 @@ from microcoder.data.pipeline.steps import Barrier, Row
 from microcoder.data.verify.store import evaluator_version
 from microcoder.judge.core.config import Config
 from microcoder.judge.core.errors import DataError
+
+
+class BoilerplateBarrier(Barrier):
+    """Counts the words that most rows of a set begin or end with: they tell no problem."""
+
+    def __init__(self, settings: Config) -> None:
+        self._shared: dict[str, Shared] = {}
+        """What most rows of a set share, by its prefix."""
+
+    def look(self, candidates: Sequence[Candidate]) -> list[Edges]:
+        """Return how each statement begins and ends."""
+        return list(map(edges_of, candidates))
+
+    def decide(self, looks: Iterable[Edges]) -> None:
+        """Learn what most rows of each set share."""
+        self._shared = learn_shared(looks)
+
+    def apply(
+        self,
+        candidate: Candidate,
+        others: Mapping[str, Candidate],
+    ) -> Row:
+        """Return the candidate with the number of its shared words."""
+        return candidate.change(
+            "filter",
+            "boilerplate/1",
+            "most rows of its set share them",
+            boilerplate=count_shared(candidate, self._shared),
+        )
 
 
 class DuplicateBarrier(Barrier):

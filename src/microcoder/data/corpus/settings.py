@@ -149,6 +149,9 @@ class BuildConfig(Config):
     """Model that is asked which problems are a benchmark's in disguise; without one this step is
     left out."""
     difficulty: DifficultySettings = DifficultySettings()
+    attempts: Path | None = None
+    """JSON lines of a model's attempts (`{"id", "responses": [...]}`), of which problems without a
+    right program get one that most agree on; by default `difficulty.responses`."""
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
     packages: str = STANDARD

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Literal
 
-from microcoder.data.corpus.barriers import DuplicateBarrier, SelectionBarrier
+from microcoder.data.corpus.barriers import BoilerplateBarrier, DuplicateBarrier, SelectionBarrier
 from microcoder.data.corpus.inputs import digest_file, list_inputs
 from microcoder.data.corpus.settings import (
     ArrangeSettings,
@@ -27,6 +27,7 @@ from microcoder.data.corpus.work import (
     open_generate,
     open_predict,
     open_process,
+    open_references,
     open_same_task,
     open_translate,
     open_verify,
@@ -79,9 +80,11 @@ def later_steps(
     steps: list[Step] = [maker.process()]
     if config.process.translation is not None:
         steps.append(maker.translate(config.process.translation))
-    steps += [maker.filter(), maker.deduplicate()]
+    steps += [maker.filter(), maker.boilerplate(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
+    if maker.attempts is not None:
+        steps.append(maker.references(digest_file(maker.attempts)))
     # By execution and by a model only what is left: both cost more than all the rest.
     if benchmarks and config.behaviour:
         steps.append(maker.compare())
@@ -104,6 +107,11 @@ class _StepMaker:
         if responses is not None:
             # Steps run in processes that may have another working directory.
             responses = responses.absolute()
+        attempts = config.attempts
+        if attempts is not None:
+            attempts = attempts.absolute()
+        self.attempts = attempts or responses
+        """Attempts of which problems without a right program get one."""
         self._config = config
         shards = list_inputs(benchmarks, rows_per_shard=WHOLE)
         self._compared = digest(*(shard.digest for shard in shards))
@@ -114,6 +122,7 @@ class _StepMaker:
             benchmarks=benchmarks,
             compared=self._compared,
             responses=responses,
+            attempts=self.attempts,
             judge=JudgeOptions(
                 workers=config.workers,
                 packages=config.packages,
@@ -159,6 +168,15 @@ class _StepMaker:
             open_filter,
             (_FILTER,),
             inputs=(self._compared,),
+        )
+
+    def boilerplate(self) -> Step:
+        return BarrierStep(
+            "boilerplate",
+            "filter",
+            Config(),
+            BoilerplateBarrier,
+            (_FILTER,),
         )
 
     def deduplicate(self) -> Step:
@@ -210,6 +228,20 @@ class _StepMaker:
             inputs=(responses, self._environment),
             # One process, which spreads programs over the cores itself.
             runs="alone",
+        )
+
+    def references(self, attempts: str) -> Step:
+        """Return the step that makes references of attempts, which have the given digest."""
+        return self._map_step(
+            "references",
+            "filter",
+            self._config.generate,
+            open_references,
+            (_TESTGEN, _INPUTS, _VERIFY, _DIFFICULTY, _ENDPOINT, _JUDGE),
+            inputs=(attempts, self._environment),
+            # One process, which spreads programs over the cores itself.
+            runs="alone",
+            executes=True,
         )
 
     def compare(self) -> Step:

@@ -41,6 +41,7 @@ from microcoder.data.pipeline.parts import Part, cut, read_rows
 from microcoder.data.pipeline.steps import Row, Work, digest, source_digest
 from microcoder.data.sources import Shard, collect_shard
 from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.attempts import adopt_references
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
 from microcoder.data.verify.choice import VerifySettings
@@ -84,7 +85,9 @@ class Resources:
     compared: str
     """Digest of the benchmarks."""
     responses: Path | None
-    """File of a model's attempts at problems."""
+    """File of a model's attempts at problems, for their difficulty."""
+    attempts: Path | None
+    """File of attempts at problems that have no right program."""
     judge: JudgeOptions
 
     def open_judge(self, **rules: Unpack[JudgeKeys]) -> Judge:
@@ -336,19 +339,14 @@ def open_same_task(
     return work
 
 
-def open_generate(
-    settings: GenerateSettings,
-    opened: ExitStack,
-    resources: Resources,
-) -> Work:
-    """Return the step's work: makes tests for problems that have few."""
-    endpoint: Endpoint | None = None
-    if settings.endpoint is not None:
-        endpoint = resources.open_endpoint(settings.endpoint, opened)
+def _judges_when_asked(opened: ExitStack, resources: Resources) -> Callable[[], Judges]:
+    """Return a function that starts the judges of made tests when it is first called.
+
+    A shard whose problems all have tests enough starts no sandbox.
+    """
 
     @cache
     def open_judges() -> Judges:
-        # A shard whose problems all have tests enough starts no sandbox.
         thorough = resources.open_judge(
             stop="first_limit",
             cache_size=0,
@@ -360,6 +358,48 @@ def open_generate(
             batch_tests=True,
         )
         return Judges(opened.enter_context(thorough), opened.enter_context(brief))
+
+    return open_judges
+
+
+def open_references(
+    settings: GenerateSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: problems without a right program get one that attempts agree on."""
+    assert resources.attempts is not None
+    responses = read_responses(resources.attempts)
+    endpoint: Endpoint | None = None
+    if settings.endpoint is not None:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+    open_judges = _judges_when_asked(opened, resources)
+
+    def adopt(candidate: Candidate) -> Row:
+        texts: list[str] = []
+        for name in (candidate.id, *candidate.merged):
+            texts += responses.get(name, [])
+        return adopt_references(candidate, texts, open_judges, settings, endpoint)
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        # One by one, so that progress is shown by rows.
+        for candidate in candidates:
+            yield process_row(candidate, "filter", adopt)
+
+    return work
+
+
+def open_generate(
+    settings: GenerateSettings,
+    opened: ExitStack,
+    resources: Resources,
+) -> Work:
+    """Return the step's work: makes tests for problems that have few."""
+    endpoint: Endpoint | None = None
+    if settings.endpoint is not None:
+        endpoint = resources.open_endpoint(settings.endpoint, opened)
+
+    open_judges = _judges_when_asked(opened, resources)
 
     def make(candidate: Candidate) -> Row:
         return generate(candidate, open_judges, settings, endpoint)

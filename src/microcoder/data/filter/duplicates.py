@@ -19,7 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microcoder.data.clean.bounds import Bound, parse_bounds
-from microcoder.data.filter.keys import source_keys
+from microcoder.data.filter.evidence import (
+    hash_programs,
+    is_telling,
+    pairs_with_equal_tests,
+    pairs_with_one_program,
+)
+from microcoder.data.filter.keys import contest_of, source_keys
 from microcoder.data.filter.signatures import (
     are_duplicated,
     band_keys,
@@ -48,6 +54,8 @@ _MAX_CHARACTERS = 1_000_000
 """Characters of a test; longer ones are not compared, since their words would take gigabytes."""
 _MIN_SIMILARITY = 0.75
 """Estimated Jaccard similarity from which two statements are one (measured in docs/dataset.md)."""
+_SAME_SIMILARITY = 0.95
+"""Estimated similarity of texts that differ in a word or two (our choice)."""
 _MIN_WORDS = 12
 """Fewest words of a statement that is compared by its text.
 
@@ -76,6 +84,10 @@ class Fingerprint:
     """
     answers: dict[int, int]
     """Digest of each test's output by that of its input; empty where several answers are right."""
+    telling: frozenset[int]
+    """Digests of those inputs that are long enough to tell one problem from another."""
+    programs: frozenset[int]
+    """Hashes of accepted programs, see `hash_programs`."""
 
 
 def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
@@ -83,7 +95,7 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
 
     Shard by shard or all at once, the result is the same.
     """
-    tokens = [words(candidate.statement) for candidate in candidates]
+    tokens = [_own_words(candidate) for candidate in candidates]
     fingerprints = []
     for candidate, text, signature in zip(
         candidates,
@@ -109,9 +121,18 @@ def describe(candidates: Sequence[Candidate]) -> list[Fingerprint]:
             signature=signature.tobytes(),
             bounds=tuple(bounds),
             answers=_answers(candidate),
+            telling=_telling(candidate),
+            programs=hash_programs(candidate),
         )
         fingerprints.append(fingerprint)
     return fingerprints
+
+
+def _own_words(candidate: Candidate) -> list[str]:
+    """Return a statement's words, without those that most rows of its set begin or end with."""
+    num_begin, num_end = candidate.boilerplate
+    tokens = words(candidate.statement)
+    return tokens[num_begin : len(tokens) - num_end]
 
 
 def _digest_words(tokens: Sequence[str]) -> str:
@@ -138,6 +159,9 @@ def _answers(candidate: Candidate) -> dict[int, int]:
         return {}
     if "many_answers" in candidate.flags:
         return {}
+    # Tests that are programs have no inputs.
+    if candidate.assertions is not None:
+        return {}
     answers = {}
     for test in candidate.tests[:_MAX_TESTS]:
         if len(test.input) + len(test.output) <= _MAX_CHARACTERS:
@@ -145,6 +169,12 @@ def _answers(candidate: Candidate) -> dict[int, int]:
             # Digests: of millions of records the texts would not fit into memory.
             answers[hash_text(test.input.strip())] = hash_text(output)
     return answers
+
+
+def _telling(candidate: Candidate) -> frozenset[int]:
+    """Return the digests of the inputs that are no problem's by chance."""
+    inputs = [test.input for test in candidate.tests[:_MAX_TESTS] if is_telling(test.input)]
+    return frozenset(hash_text(text.strip()) for text in inputs if len(text) <= _MAX_CHARACTERS)
 
 
 def _rank(candidate: Candidate) -> tuple[int, ...]:
@@ -171,13 +201,13 @@ def _rank(candidate: Candidate) -> tuple[int, ...]:
 def find_duplicates(fingerprints: Iterable[Fingerprint]) -> dict[str, dict[str, str]]:
     """Return {id of a kept record: {id of a duplicate: how it was found}}.
 
-    Records without duplicates are left out. How a duplicate was found is `source`, `text` or
-    `similarity 0.87`.
+    Records without duplicates are left out. How a duplicate was found is `source`, `text`,
+    `program`, `tests` or `similarity 0.87`.
 
-    Two records are one problem if they have the same source, the same words, or similar words, and
-    nothing contradicts it. A contradiction is another problem of the same platform, other bounds,
-    or another answer to the same input. Similar pairs are joined from the most similar down, unless
-    their groups contradict each other.
+    Two records are one problem if they have the same source, the same words, similar words, the
+    same accepted program or enough equal tests, and nothing contradicts it. A contradiction is
+    another problem of the same platform, other bounds, or another answer to the same input. Similar
+    pairs are joined from the most similar down, unless their groups contradict each other.
 
     Args:
         fingerprints: one per record, iterated twice; those that share nothing with another are not
@@ -192,6 +222,7 @@ def find_duplicates(fingerprints: Iterable[Fingerprint]) -> dict[str, dict[str, 
     # What is certain first: it decides which similar texts may still be joined.
     _join_same_sources(groups, records)
     _join_same_texts(groups, records)
+    _join_same_behaviour(groups, records)
     _join_similar_texts(groups, records)
     return groups.list_duplicates()
 
@@ -215,8 +246,20 @@ def _join_same_texts(groups: _Groups, records: Sequence[Fingerprint]) -> None:
         for place, number in enumerate(members):
             # One that contradicts the first may belong to another of the same text.
             for earlier in members[: min(place, _MAX_SAME_TEXT)]:
-                if groups.join(earlier, number, "text", guarded=True):
+                if groups.join(earlier, number, "text", guarded=True, is_same_text=True):
                     break
+
+
+def _join_same_behaviour(groups: _Groups, records: Sequence[Fingerprint]) -> None:
+    """Join records that one program solves, or that have many tests in common."""
+    for one, other in pairs_with_one_program([record.programs for record in records]):
+        groups.join(one, other, "program", guarded=True)
+    for one, other in pairs_with_equal_tests([_telling_answers(record) for record in records]):
+        groups.join(one, other, "tests", guarded=True)
+
+
+def _telling_answers(record: Fingerprint) -> dict[int, int]:
+    return {given: out for given, out in record.answers.items() if given in record.telling}
 
 
 def _join_similar_texts(groups: _Groups, records: Sequence[Fingerprint]) -> None:
@@ -235,7 +278,13 @@ def _join_similar_texts(groups: _Groups, records: Sequence[Fingerprint]) -> None
         if score >= _MIN_SIMILARITY:
             pairs.append((-score, heads[one], heads[other]))
     for negative_score, one, other in sorted(pairs):
-        groups.join(one, other, f"similarity {-negative_score:.2f}", guarded=True)
+        groups.join(
+            one,
+            other,
+            f"similarity {-negative_score:.2f}",
+            guarded=True,
+            is_same_text=-negative_score >= _SAME_SIMILARITY,
+        )
 
 
 def _with_company(fingerprints: Iterable[Fingerprint]) -> list[Fingerprint]:
@@ -255,6 +304,9 @@ def _with_company(fingerprints: Iterable[Fingerprint]) -> list[Fingerprint]:
             names = list(record.sources)
             if record.text:
                 names.append(f"text {record.text}")
+            names += [f"program {program}" for program in record.programs]
+            for given, out in _telling_answers(record).items():
+                names.append(f"test {given} {out}")
             keys.extend(map(hash_text, names))
             owners.extend([number] * len(names))
         num_records += len(batch)
@@ -295,17 +347,22 @@ class _GroupFacts(NamedTuple):
         platforms = set(map(_platform_of, record.sources))
         return cls(set(record.sources), platforms, bounds, dict(record.answers))
 
-    def contradicts(self, other: _GroupFacts) -> bool:
+    def contradicts(self, other: _GroupFacts, *, is_same_text: bool = False) -> bool:
         """Whether another group cannot hold the same problem.
 
         It has other bounds, another answer to the same input, or another name on the same platform.
+        Contests of two divisions share problems: the same text in both is one.
         """
         if _contradict(self.bounds, other.bounds):
             return True
         if _contradict(self.answers, other.answers):
             return True
         new_sources = other.sources - self.sources
-        return any(_platform_of(key) in self.platforms for key in new_sources)
+        clashing = [key for key in new_sources if _platform_of(key) in self.platforms]
+        if not is_same_text:
+            return bool(clashing)
+        contests = {contest_of(key) for key in self.sources}
+        return any(contest_of(key) in contests for key in clashing)
 
     def add(self, other: _GroupFacts) -> None:
         """Add what is known of another group, without replacing facts of this group."""
@@ -349,15 +406,18 @@ class _Groups:
         reason: str,
         *,
         guarded: bool = False,
+        is_same_text: bool = False,
     ) -> bool:
         """Join the groups of two records; return False if they stay apart.
 
-        With `guarded` they stay apart if anything says that they are different problems.
+        With `guarded` they stay apart if anything says that they are different problems. Of one
+        text (`is_same_text`) the addresses of two contests are no such thing.
         """
         low, high = sorted((self.root(one), self.root(other)))
         if low == high:
             return True
-        if guarded and self._facts[low].contradicts(self._facts[high]):
+        facts = self._facts[low]
+        if guarded and facts.contradicts(self._facts[high], is_same_text=is_same_text):
             return False
         self._parents[high] = low
         self._facts[low].add(self._facts[high])

@@ -8,6 +8,7 @@ from microcoder.data.clean.samples import values_of
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.texts import hash_token
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.test_programs import list_calls
 
 _URLS: tuple[tuple[re.Pattern[str], str], ...] = (
     (
@@ -78,6 +79,20 @@ def _platform_key(candidate: Candidate) -> str:
     return ""
 
 
+def contest_of(key: str) -> str:
+    """Return the contest of a problem's key: `codeforces:1000`, `atcoder:abc100`.
+
+    Of platforms whose names say no contest, the platform.
+    """
+    platform, _, name = key.partition(":")
+    if platform == "codeforces":
+        number = re.match(r"\d+", name)
+        return f"{platform}:{number[0]}" if number else platform
+    if platform == "atcoder":
+        return f"{platform}:{name.partition('_')[0]}"
+    return platform
+
+
 def _is_slug(text: str) -> bool:
     return "-" in text and _SLUG.fullmatch(text) is not None
 
@@ -100,7 +115,7 @@ def example_keys(candidate: Candidate) -> frozenset[ExampleKey]:
     shown = split(candidate.statement).examples
     # A set, since an example of the statement is mostly a test as well.
     pairs = set()
-    for example in (*shown, *candidate.tests[:_MOST_TESTS]):
+    for example in (*shown, *list_calls(candidate)[:_MOST_TESTS]):
         pairs.add((example.input, example.output))
     keys = set()
     for text, printed in pairs:

@@ -37,7 +37,7 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
     detail = f"merged {len(others)}"
     num_left = 0
     for other in others:
-        if other.fn_name == kept.fn_name and other.call == kept.call:
+        if _are_called_alike(kept, other):
             merged.take(other)
         else:
             num_left += len(other.tests)
@@ -68,6 +68,12 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
         merged=_union(merged_ids),
         **filled,
     )
+
+
+def _are_called_alike(kept: Candidate, other: Candidate) -> bool:
+    """Whether the tests of two records can judge one program."""
+    is_same_call = other.fn_name == kept.fn_name and other.call == kept.call
+    return is_same_call and other.assertions == kept.assertions
 
 
 class _LabelledTest(NamedTuple):
@@ -136,8 +142,11 @@ class _Merged:
 
 
 def _normal_input(test: TestCase) -> str:
-    """Return a test's input in the form in which inputs are compared."""
-    return test.input.rstrip()
+    """Return a test's input in the form in which inputs are compared.
+
+    A test that is a program has none, and is compared itself.
+    """
+    return (test.input or test.output).rstrip()
 
 
 def _first_filled(name: str, candidates: Sequence[Candidate]) -> object:

@@ -87,6 +87,8 @@ def write_call(arguments: Sequence[Any], expected: Any) -> TestCase:
 
 _BUILDERS = {"list_node": "ListNode", "tree_node": "TreeNode"}
 """Functions of LeetCodeDataset that make nodes from lists, and the type of these nodes."""
+_RAISES = ("raises", "assertRaises")
+"""Functions of pytest and unittest by which a test asks for an exception."""
 _SAME = ("is_same_list", "is_same_tree")
 """Functions of LeetCodeDataset that compare nodes."""
 _WORDS = {
@@ -221,6 +223,14 @@ def is_result(node: ast.expr) -> bool:
     return node.value.id == RESULTS
 
 
+def is_claim(node: ast.AST) -> bool:
+    """Whether a node of a test says what must be so: an assertion, or an exception asked for."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr=name) | ast.Name(id=name)):
+            return name in _RAISES
+    return isinstance(node, ast.Assert)
+
+
 def parse_value(node: ast.expr, names: _Names | None = None) -> Any:
     """Return the value of a literal, `inf`, `nan`, or a name bound to a literal.
 
@@ -282,7 +292,7 @@ class _Reader:
         Its assertions are no literal tests, and names in it may have changed.
         """
         for node in ast.walk(statement):
-            if isinstance(node, ast.Assert):
+            if is_claim(node):
                 self._dropped.append(f"inside {type(statement).__name__}")
             elif isinstance(node, ast.Name):
                 names.pop(node.id, None)

@@ -227,10 +227,13 @@ class Candidate(Record):
     """Obstacles, and what is only worth knowing.
 
     The source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
-    `file_io`; the process stage finds `interactive` and `many_answers`, the generate stage
-    `no_tests_made`, the verify stage `slow_passes` and `limit_unsure`. Only worth knowing are
-    `has_image`, `tests_dropped`, `samples_not_shown`, `samples_missing` and `samples_differ`.
+    `file_io`; the process stage finds `needs_image`, `interactive` and `many_answers`, the generate
+    stage `no_tests_made`, the verify stage `slow_passes` and `limit_unsure`. Only worth knowing are
+    `has_image`, `in_any_order`, `reference_by_attempts`, `attempts_disagree`, `tests_dropped`,
+    `tests_outside_bounds`, `samples_not_shown`, `samples_missing` and `samples_differ`.
     """
+    boilerplate: tuple[int, int] = (0, 0)
+    """Words at the beginning and end of the statement that most rows of its set share."""
     difficulty: Difficulty = Difficulty()
     pass_rates: tuple[str, ...] = ()
     """`model=rate` where published, `model=passed/attempts` where measured."""

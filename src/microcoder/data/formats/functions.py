@@ -185,6 +185,7 @@ def read_humaneval(row: Row) -> Candidate:
             fn_name=entry,
             code=code,
             called=("candidate",),
+            only_calls=True,
         )
 
     # To judge answers, assertions decide as published; a corpus takes those that are calls.
@@ -235,7 +236,10 @@ def read_mbpp(row: Row) -> Candidate:
         )
 
     if not row.is_judged:
-        return complete(build, lambda: asserted_tests(sources, fn_name=entry, code=code))
+        return complete(
+            build,
+            lambda: asserted_tests(sources, fn_name=entry, code=code, only_calls=True),
+        )
     # As published: `test_list` without the challenge.
     listed = row.texts("test_list")
     if not listed and row.optional("assertion"):
@@ -301,6 +305,7 @@ def read_odex(row: Row) -> Candidate:
             fn_name=entry,
             code=prompt,
             called=("candidate",),
+            only_calls=True,
         )
 
     if not row.is_judged:

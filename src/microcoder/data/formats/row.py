@@ -39,7 +39,7 @@ REASONS: Mapping[str, str] = {
     "too_deep": "nested too deeply",
     "bad_tests": "tests in none of the format's encodings, or that contradict themselves",
     "bad_checker": "a checker that cannot be one",
-    "tests_not_convertible": "no test is a call with literal arguments and value",
+    "tests_not_convertible": "no test is a literal call, or can run as published",
     "no_statement": "nothing is asked",
     "other_task": "no programming task",
     "reader_fault": "a reader of your own failed on it, or returned no candidate",

@@ -65,6 +65,8 @@ _RAISED = str.maketrans(
     "\u2070\u00b9\u00b2\u00b3\u2074\u2075\u2076\u2077\u2078\u2079", "0123456789"
 )
 _REAL = re.compile(r"(?<![\w.])-?\d*\.(?P<places>\d+)(?P<exponent>[eE][-+]?\d+)?(?![\w.])")
+_WHOLE = re.compile(r"\s*(?:-?\d+\s+)*-?\d+\s*")
+"""Whole numbers and nothing else."""
 _DEFAULT_OF_OUTPUTS = 1e-6
 """Tolerance of the default comparison of printed numbers (docs/comparison.md)."""
 _DEFAULT_OF_VALUES = 1e-5
@@ -196,12 +198,21 @@ def _check_reals(candidate: Candidate) -> Checker | None:
         return None
     default = _DEFAULT_OF_VALUES if candidate.fn_name else _DEFAULT_OF_OUTPUTS
     sizes = {size for size in allowed if size is not None}
+    # The default holds large numbers of a printed output, and whole ones of both, more strictly.
+    is_default = sizes == {default} and candidate.fn_name is not None
+    if is_default and not _has_whole_numbers(candidate.tests):
+        return None
     # Expected numbers that were rounded more coarsely say nothing about a finer tolerance.
-    if sizes == {default} or min(sizes) < min(default, finest):
+    if min(sizes) < min(default, finest):
         return None
     if allowed.absolute == allowed.relative:
         return Checker(type="float", tolerance=allowed.absolute)
     return Checker(type="float", absolute=allowed.absolute, relative=allowed.relative)
+
+
+def _has_whole_numbers(tests: tuple[TestCase, ...]) -> bool:
+    """Whether some outputs are whole numbers alone."""
+    return any(_WHOLE.fullmatch(test.output) for test in tests)
 
 
 def _finest_place(tests: tuple[TestCase, ...]) -> float | None:

@@ -10,9 +10,10 @@ import builtins
 import re
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
-from microcoder.data.formats.assertions import NotACall
-from microcoder.data.formats.candidates import DecodedTests
+from microcoder.data.formats.assertions import NotACall, read_assertions, read_parameters
+from microcoder.data.formats.candidates import Candidate, DecodedTests
 from microcoder.data.formats.values import parse_python, shorten
 from microcoder.judge.core.types import Assertions, TestCase
 from microcoder.judge.languages.packages import known_modules
@@ -78,6 +79,46 @@ def read_programs(
     return DecodedTests(tuple(tests), fn_name, assertions=assertions)
 
 
+def read_as_published(
+    sources: Sequence[str],
+    fn_name: str,
+    setup: str,
+    given_by: str | None,
+) -> DecodedTests:
+    """Return tests that are these programs; NotACall if one cannot be judged.
+
+    Args:
+        given_by: code that must define what the tests take from an answer, and each program is a
+            test if it can stand alone. None: they are one test, and take what they will.
+    """
+    whole = [call_check("\n".join(sources))]
+    if given_by is None:
+        return read_programs(whole, fn_name=fn_name, setup=setup)
+    decoded: DecodedTests | None = None
+    if len(sources) > 1:
+        with suppress(NotACall):
+            decoded = read_programs(sources, fn_name=fn_name, setup=setup)
+    decoded = decoded or read_programs(whole, fn_name=fn_name, setup=setup)
+    taken = decoded.assertions.names if decoded.assertions is not None else ()
+    missing = set(taken) - find_bound(parse_test(given_by))
+    if missing:
+        raise NotACall(f"nothing defines {min(missing)}")
+    return decoded
+
+
+def list_calls(candidate: Candidate) -> tuple[TestCase, ...]:
+    """Return a problem's tests with their inputs.
+
+    Of tests that are programs these are the assertions that are calls of the function.
+    """
+    if candidate.assertions is None or candidate.fn_name is None:
+        return candidate.tests
+    source = "\n".join(test.output for test in candidate.tests)
+    parameters = read_parameters(candidate.starter_code or "", candidate.fn_name)
+    called = (candidate.fn_name, CANDIDATE)
+    return read_assertions(source, called=called, parameters=parameters).tests
+
+
 def call_check(source: str) -> str:
     """Return a program with a call of its `check(candidate)` at its end, if it defines one."""
     if CHECK.search(source) is None:
@@ -103,7 +144,7 @@ def find_called(source: str, code: str = "") -> list[str]:
         return []
     solution = parse_python(code) or ast.Module([], [])
     defined = {node.name for node in solution.body if isinstance(node, ast.FunctionDef)}
-    bound = _find_bound(tree)
+    bound = find_bound(tree)
     names: dict[str, None] = {}
     for test in ast.walk(tree):
         if isinstance(test, ast.Assert):
@@ -126,7 +167,7 @@ def list_imports(source: str) -> str:
     return "\n".join(map(ast.unparse, imports))
 
 
-def _find_bound(tree: ast.AST) -> set[str]:
+def find_bound(tree: ast.AST) -> set[str]:
     """Return the names that a program binds anywhere."""
     bound: set[str] = set()
     for node in ast.walk(tree):
@@ -144,7 +185,7 @@ def _find_bound(tree: ast.AST) -> set[str]:
 
 def _find_taken(tree: ast.Module, setup: str) -> list[str]:
     """Return the names that a test takes from the answer: those that nothing else binds."""
-    bound = _find_bound(tree) | _find_bound(parse_test(setup))
+    bound = find_bound(tree) | find_bound(parse_test(setup))
     taken: dict[str, None] = {}
     for node in ast.walk(tree):
         match node:

@@ -26,7 +26,7 @@ from microcoder.data.formats.assertions import (
 )
 from microcoder.data.formats.candidates import Candidate, DecodedTests, Note
 from microcoder.data.formats.row import Malformed
-from microcoder.data.formats.test_programs import call_check, find_called, read_programs
+from microcoder.data.formats.test_programs import find_called, read_as_published
 from microcoder.data.formats.values import (
     parse_python,
     read_json,
@@ -207,39 +207,44 @@ def asserted_tests(
     called: Sequence[str] = (),
     is_judged: bool = False,
     setup: str = "",
+    only_calls: bool = False,
 ) -> DecodedTests:
     """Return the tests of assertions about one function, as calls with JSON arguments.
 
-    Assertions that are no such calls are left out and noted. If `is_judged`, none may be: the
-    program then runs as it was published (see `test_programs`).
+    Where an assertion is no such call (a tuple, a set, an exception that is asked for), the
+    programs run as they were published (see `test_programs`). What cannot run so either is left out
+    and noted; if `is_judged`, nothing may be.
 
     Args:
         sources: programs of assertions, which stand in one file.
-        fn_name: the function.
+        fn_name: the function; without one, the first that the assertions call.
         code: has its head.
         called: further names of the function.
         is_judged: the tests are to judge answers.
         setup: what the published harness runs before both.
+        only_calls: what is no call is left out, as where problems are compared by their inputs.
 
     Raises:
-        Malformed: no assertion is such a call.
+        Malformed: no assertion can be a test.
     """
     source = "\n".join(sources)
-    if is_judged and not fn_name:
-        fn_name = next(iter(find_called(source)), "")
     if not fn_name:
-        raise Malformed("tests_not_convertible", "assertions, but no function is named")
+        fn_name = next(iter(find_called(source, code)), "")
+    if not fn_name:
+        raise Malformed("tests_not_convertible", "assertions, but they call no function")
     names = (fn_name, *called)
     decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
     reasons = "; ".join(dict.fromkeys(decoded.dropped))
     # A test that is left out would change the verdict.
-    if is_judged and (decoded.dropped or not decoded.tests):
+    if not only_calls and (decoded.dropped or not decoded.tests):
+        given_by = None if is_judged else code
         try:
-            return read_programs([call_check(source)], fn_name=fn_name, setup=setup)
+            return read_as_published(sources, fn_name, setup, given_by)
         except NotACall as error:
-            raise Malformed(
-                "tests_not_convertible", f"the test cannot be judged: {error}"
-            ) from None
+            if is_judged:
+                raise Malformed(
+                    "tests_not_convertible", f"the test cannot be judged: {error}"
+                ) from None
     if not decoded.tests:
         raise Malformed("tests_not_convertible", reasons or "no assertion")
     notes: tuple[Note, ...] = ()

@@ -77,6 +77,17 @@ class _Answered(NamedTuple):
     test: TestCase
 
 
+class Difference(NamedTuple):
+    """Two outputs of accepted programs for one certified input."""
+
+    test: TestCase
+    """The input, and what the first reference gives for it."""
+    output: str
+    """What another reference gives."""
+    reference: int
+    """Index of that reference."""
+
+
 @dataclass(slots=True)
 class Answering:
     """Finds answers for the inputs of one candidate.
@@ -93,6 +104,10 @@ class Answering:
     """Inputs lost because a reference took too long, or was stopped for that before them."""
     seconds: float = 0.0
     """CPU seconds that a reference gets for an input now."""
+    differences: list[Difference] = field(default_factory=list)
+    """Where references gave different outputs, as far as these are short."""
+    num_answered: int = 0
+    """Inputs that the first reference answered."""
 
     def answer_all(
         self,
@@ -321,7 +336,9 @@ class Answering:
         seconds: list[float | None] = [0.0] * len(tests)
         late: set[int] = set()
         time_scale = self.judges.thorough.time_scale
-        for results in self._judge_past_limits(tests):
+        self.num_answered += len(answered)
+        for reference, results in enumerate(self._judge_past_limits(tests)):
+            self._note_differences(answered, results, reference)
             # A copy, since the loop changes it.
             by_test = zip_longest(list(seconds), results)
             for number, (known, result) in enumerate(by_test):
@@ -345,6 +362,20 @@ class Answering:
         self.dropped["references disagree"] += num_lost - num_lost_late
         self._repeat(tests, seconds)
         return seconds
+
+    def _note_differences(
+        self,
+        answered: Sequence[_Answered],
+        results: Sequence[TestResult],
+        reference: int,
+    ) -> None:
+        """Note the certified inputs for which a reference gave something else than the first."""
+        for (made, test), result in zip(answered, results, strict=False):
+            if result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+                continue
+            is_certified = made.origin.certificate in ("package", "model")
+            if is_certified and not _CUT.search(result.output):
+                self.differences.append(Difference(test, result.output, reference))
 
     def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[list[TestResult]]:
         """Return the results of each reference, in the order of the tests.

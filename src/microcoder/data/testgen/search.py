@@ -206,3 +206,11 @@ class InputSearch:
         for item in accepted:
             self._found[item.text.strip()] = item
         return accepted
+
+
+def find_inputs(
+    answering: Answering, settings: GenerateSettings, endpoint: Endpoint | None
+) -> list[MadeInput]:
+    """Return new inputs of a candidate that validators certify; none where nothing does."""
+    certified = settings.model_copy(update={"keep_unchecked": False})
+    return InputSearch(answering, certified, endpoint, only_large=False).find()

@@ -12,6 +12,7 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.choice import STEP, add_chosen
+from microcoder.data.testgen.differences import settle
 from microcoder.data.testgen.made import MadeTest
 from microcoder.data.testgen.programs import find_passing_references, find_references, knows_slow
 from microcoder.data.testgen.search import InputSearch
@@ -44,8 +45,7 @@ def generate(
         EvaluatorFault: a judge is closed.
     """
     # Nothing is started for a problem that has enough tests.
-    is_enough = _has_enough(candidate, settings)
-    has_tests = bool(candidate.tests) and is_enough
+    has_tests = bool(candidate.tests) and _has_enough(candidate, settings)
     is_complete = has_tests and not _lacks_large(candidate)
     if settings.mode == "off" or is_complete:
         return candidate
@@ -59,24 +59,31 @@ def generate(
         return _without_tests(candidate, "no accepted program passes the known tests")
     # A problem with tests enough came here for want of large ones.
     only_large = has_tests
-    search = InputSearch(
-        answering,
-        settings,
-        endpoint,
-        only_large=only_large,
-    )
+    search = InputSearch(answering, settings, endpoint, only_large=only_large)
     inputs = search.find()
     # Long runs are only paid for where a slow program is known to be caught by them.
     num_slow = MOST_LARGE_FOR_SLOW if knows_slow(candidate) else 0
     tests = answering.answer_all(inputs, num_slow=num_slow)
+    settled = settle(answering)
+    if isinstance(settled, Rejection):
+        return settled
+    if settled is not candidate:
+        # By the comparison that they have shown, the same inputs have answers.
+        answering = Answering(answering.judges, settled, answering.references)
+        tests = answering.answer_all(inputs, num_slow=num_slow)
     # Large tests alone are there for the slow.
     trials = [] if only_large else _try_all(answering, search, tests)
+    detail = _describe_made(answering, search, tests)
+    if not tests:
+        return _without_tests(settled, detail)
+    return add_chosen(answering, settings, tests, trials, detail)
+
+
+def _describe_made(answering: Answering, search: InputSearch, tests: Sequence[MadeTest]) -> str:
+    """Return how many inputs were made and answered, and what was lost."""
     num_references = len(answering.references)
     made = f"{search.num_found} inputs made, {len(tests)} answered by {num_references} references"
-    detail = f"{made}; lost: {_describe_dropped(answering.dropped)}"
-    if not tests:
-        return _without_tests(candidate, detail)
-    return add_chosen(answering, settings, tests, trials, detail)
+    return f"{made}; lost: {_describe_dropped(answering.dropped)}"
 
 
 def _try_all(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from microcoder.data.clean.samples import find_shown
+from microcoder.data.formats.assertions import is_claim
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.verify.choice import MOST_BYTES, MOST_SECONDS, VerifySettings
 from microcoder.data.verify.evidence import (
@@ -62,11 +63,14 @@ def _find_fault_of_choice(
 
 
 def _count_assertions(test: TestCase) -> int:
-    """Return how many assertions a test that is Python holds, and 1 at least."""
+    """Return how many assertions a test that is Python holds, and 1 at least.
+
+    An exception that it asks for counts as one.
+    """
     tree = try_parse(test.output)
     if tree is None:
         return 1
-    return max(1, sum(isinstance(node, ast.Assert) for node in ast.walk(tree)))
+    return max(1, sum(is_claim(node) for node in ast.walk(tree)))
 
 
 def _flag_slow_passes(candidate: Candidate, evidence: Evidence) -> Candidate:

@@ -8,6 +8,7 @@ are left out.
 from collections.abc import Sequence
 from typing import Literal
 
+from microcoder.data.clean.orders import FLAG
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.verify.choice import Cost, VerifySettings, choose_tests
 from microcoder.judge.core.types import Outcome, Record, TestCase
@@ -158,9 +159,11 @@ def _find_passing(evidence: Evidence) -> Fault | None:
 def _is_answer_unconfirmed(evidence: Evidence) -> bool:
     """Whether several answers are right, one of them is expected, and a single program gives it."""
     candidate = evidence.candidate
-    if "many_answers" not in candidate.flags:
+    # A checker that we made by the statement's words is as good as a second program says.
+    is_ours = FLAG in candidate.flags
+    if "many_answers" not in candidate.flags and not is_ours:
         return False
-    if candidate.checker.type in ("program", "unordered"):
+    if candidate.checker.type in ("program", "unordered") and not is_ours:
         return False
     return len(evidence.tried_as("accepted")) < 2
 

@@ -1,0 +1,90 @@
+"""Says whether a statement can be understood without its pictures.
+
+Most pictures are decoration, or show an example that the text gives as well. One carries meaning
+where the text says so, "moves along the lines of the picture", or stops at a colon before it,
+"consider the following algorithm:". A picture inside a sentence stands for a formula.
+"""
+
+import re
+
+from microcoder.data.clean.sections import Sections
+
+IMAGE = re.compile(
+    r"!\[[^\]\n]{0,500}\]\([^)\n]|<image>|\\includegraphics|\[image\]|<img\b", re.IGNORECASE
+)
+"""A picture, in Markdown, HTML or TeX."""
+_DISPLAYED = re.compile(
+    r"^[ \t]*(?:!\[[^\]\n]{0,500}\]\([^)\n]{1,1000}\)|<image>|\[image\]|<img\b[^>\n]{0,1000}>"
+    r"|\\includegraphics[^\n]{1,300})",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A picture at the beginning of a line of its own."""
+_PICTURE = r"(?:pictures?|figures?|images?|diagrams?|drawings?|illustrations?)"
+_THE = r"(?:the|this|these)(?: following| above| attached)?(?: [a-z]+)?"
+_BY_PICTURE = re.compile(
+    rf"\b(?:as|like|looks?|exactly)\b[^.\n]{{0,40}}\b(?:in|on|by|from) {_THE} {_PICTURE}\b"
+    rf"|\blike {_THE} {_PICTURE} (?:below|above)\b"
+    rf"|\b(?:are|is) (?:shown|given|depicted|drawn|defined|described|indicated|numbered|labell?ed)"
+    rf" (?:in|on|by) {_THE} {_PICTURE}\b"
+    rf"|\b(?:the )?ones? (?:shown )?in the {_PICTURE}\b(?! of)"
+    rf"|\b(?:along|on|by|to) the \w+ (?:of|in|on) the {_PICTURE}\b(?! of)",
+    re.IGNORECASE,
+)
+"""Words by which a text leaves something to its picture."""
+_SHOWN_ABOVE = re.compile(r"\bas shown above\b", re.IGNORECASE)
+_NOTHING_ABOVE = 80
+"""Characters of a statement's beginning above which nothing but a picture can have stood."""
+_EXAMPLE = re.compile(
+    r"\b(?:examples?|samples?|illustrat\w+|instance|e\.g|suppose|let the|valid|some|possible"
+    r"|cases?|looks? as follows|moves? from)\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence whose picture only shows what the text says."""
+_SHOWS_EXAMPLE = re.compile(r"^#{1,6}[^\n]*\b(?:example|sample|explanation|note)", re.IGNORECASE)
+_HEADING = re.compile(r"^#{1,6} ")
+_LINE_BREAK = re.compile(r"(?<![.:!?])\n(?=[^\n#*!-])")
+"""A line break inside a sentence."""
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
+_PRINTED = re.compile(r"\b(?:input|output|print(?:s|ed)?|format)\b", re.IGNORECASE)
+_AS_DATA = re.compile(r"\b(?:pixels?|matrix|grid of|bitmap|photo\w*)\b", re.IGNORECASE)
+"""Words of a problem about pictures."""
+
+
+def needs_picture(sections: Sections) -> bool:
+    """Whether a statement leaves something to a picture that its text does not say."""
+    text = _without_examples(sections)
+    if _stops_at_a_picture(text):
+        return True
+    if _SHOWN_ABOVE.search(_DISPLAYED.sub("", text).lstrip()[:_NOTHING_ABOVE]):
+        return True
+    # There a picture is what the program is given.
+    if _AS_DATA.search(text):
+        return False
+    for sentence in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text)):
+        if _BY_PICTURE.search(sentence) and not _EXAMPLE.search(sentence):
+            return True
+    return False
+
+
+def _without_examples(sections: Sections) -> str:
+    """Return what a statement asks, without what is under the heading of an example."""
+    kept = []
+    is_example = False
+    for line in "\n".join((sections.statement, sections.input, sections.output)).split("\n"):
+        if _HEADING.match(line):
+            is_example = _SHOWS_EXAMPLE.match(line) is not None
+        elif not is_example:
+            kept.append(line)
+    return "\n".join(kept).strip()
+
+
+def _stops_at_a_picture(text: str) -> bool:
+    """Whether a sentence that is no example ends in a colon, and a picture stands for the rest."""
+    for picture in _DISPLAYED.finditer(text):
+        before = text[: picture.start()].rstrip()
+        if not before.endswith(":"):
+            continue
+        sentence = _SENTENCE_END.split(_LINE_BREAK.sub(" ", before))[-1]
+        if not _EXAMPLE.search(sentence) and not _PRINTED.search(sentence):
+            return True
+    return False

@@ -1,0 +1,66 @@
+"""Accepted programs that differ on a valid input: another comparison, or no problem to train on."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.testgen import mutation
+from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.settings import GenerateSettings
+from microcoder.data.testgen.stage import generate
+from microcoder.judge import Judge
+from microcoder.judge.core.types import Checker
+from tests.data.testgen.test_generate import make_candidate
+
+Open = Callable[[], Judges]
+HEAD = "class Solution:\n    def rises(self, nums: List[int]) -> List[int]:\n        return "
+SORTED = f"{HEAD}sorted(nums)\n"
+FALLING = f"{HEAD}sorted(nums)[::-1]\n"
+LARGEST = f"{HEAD}max(nums)\n"
+SMALLEST = f"{HEAD}min(nums)\n"
+
+
+@pytest.fixture(scope="module")
+def judges() -> Iterator[Open]:
+    with (
+        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
+        Judge(workers=1, stop="first_failure", cache_size=0) as brief,
+    ):
+        yield lambda: Judges(thorough, brief)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def few_mutations() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(mutation, "MOST_MADE", 20)
+        yield
+
+
+def made_with(judges: Open, *codes: str, value: str = "[7, 7]") -> Candidate | Rejection:
+    """Return what becomes of a problem whose given tests cannot tell these programs apart."""
+    tests = [{"input": "[7, 7]", "output": value}, {"input": "[7, 7, 7]", "output": value}]
+    if value.startswith("["):
+        tests[1]["output"] = "[7, 7, 7]"
+    candidate = make_candidate(tests=tests, solutions=[{"code": code} for code in codes])
+    return generate(candidate, judges, GenerateSettings(min_hidden_tests=10))
+
+
+def test_programs_that_differ_in_the_order_alone_show_the_comparison(judges: Open) -> None:
+    row = made_with(judges, SORTED, FALLING)
+    assert isinstance(row, Candidate)
+    assert row.checker == Checker(type="unordered")
+    assert len(row.tests) > 5
+
+
+def test_programs_that_differ_otherwise_leave_no_answer_to_ask_for(judges: Open) -> None:
+    row = made_with(judges, LARGEST, SMALLEST, value="7")
+    assert isinstance(row, Rejection)
+    assert row.reason == "many_answers"
+    assert row.detail.startswith("accepted programs differ on ")
+
+
+def test_one_program_against_two_is_wrong(judges: Open) -> None:
+    row = made_with(judges, LARGEST, SMALLEST, f"{HEAD}sorted(nums)[-1]\n", value="7")
+    assert isinstance(row, Candidate)
+    assert row.checker == Checker()
