@@ -23,8 +23,11 @@ PROMPT = "Add two numbers."
 def lines_of(trainer: str, language: str = "python") -> str:
     """Return the program of a section of the page."""
     parts = re.split(r"^## ", PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    (section,) = [part for part in parts if part.startswith(f"{trainer}\n")]
-    (program,) = [block.text for block in blocks_of(section) if block.language == language]
+    found = []
+    for part in parts:
+        if part.startswith(f"{trainer}\n"):
+            found += blocks_of(part)
+    (program,) = [block.text for block in found if block.language == language]
     return program
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from microcoder.cli import main
-from microcoder.eval.recognition import recognise_files
+from microcoder.eval.recognition import Recognised, recognise_files
 from microcoder.judge.core.errors import DataError
 
 ADD = "a, b = map(int, input().split())\nprint(a + b)"
@@ -22,8 +22,26 @@ def fenced(code: str) -> str:
 
 
 def write_lines(path: Path, rows: list[dict[str, Any]]) -> Path:
-    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    with path.open("w") as file:
+        for row in rows:
+            file.write(f"{json.dumps(row)}\n")
     return path
+
+
+def write_problems(folder: Path) -> Path:
+    """Write the problems without an answer."""
+    rows = []
+    for row in ROWS:
+        rows.append({**row, "model_output": ""})
+    return write_lines(folder / "p.jsonl", rows)
+
+
+def names_of(found: Recognised) -> list[str]:
+    """Return the problem of each answer."""
+    names = []
+    for answer in found.answers:
+        names.append(str(answer["problem_id"]))
+    return names
 
 
 ROWS = [
@@ -34,7 +52,7 @@ ROWS = [
 
 def test_columns_of_unknown_names_are_told_by_their_values(tmp_path: Path) -> None:
     found = recognise_files([write_lines(tmp_path / "rows.jsonl", ROWS)])
-    assert [problem.id for problem in found.problems] == ["sum", "two"]
+    assert names_of(found) == ["sum", "two"]
     assert found.problems[0].statement == "Print the sum."
     assert found.problems[0].tests[1].output == "9\n"
     assert found.answers[0] == {"problem_id": "sum", "response": fenced(ADD)}
@@ -46,7 +64,9 @@ def test_a_table_of_text_holds_lists_in_its_cells(tmp_path: Path) -> None:
     with path.open("w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["task_id", "prompt", "tests", "generated_code"])
-        tests = [{"input": case["stdin"], "expected_output": case["stdout"]} for case in CASES]
+        tests = []
+        for case in CASES:
+            tests.append({"input": case["stdin"], "expected_output": case["stdout"]})
         writer.writerow(["sum", "Print the sum.", str(tests), ADD])
     found = recognise_files([path])
     assert found.problems[0].tests[0].input == "1 2\n"
@@ -66,7 +86,7 @@ def test_an_object_of_rows_by_name_is_a_table(tmp_path: Path) -> None:
 
 
 def test_either_file_may_come_first(tmp_path: Path) -> None:
-    problems = write_lines(tmp_path / "p.jsonl", [{**row, "model_output": ""} for row in ROWS])
+    problems = write_problems(tmp_path)
     answers = write_lines(tmp_path / "a.jsonl", [{"q": "two", "text": TWICE}])
     first = recognise_files([problems, answers])
     second = recognise_files([answers, problems])
@@ -74,7 +94,9 @@ def test_either_file_may_come_first(tmp_path: Path) -> None:
 
 
 def test_rows_of_one_problem_are_one_problem(tmp_path: Path) -> None:
-    rows = [{**ROWS[0], "model_output": fenced(code)} for code in (ADD, TWICE, "print(3)")]
+    rows = []
+    for code in (ADD, TWICE, "print(3)"):
+        rows.append({**ROWS[0], "model_output": fenced(code)})
     found = recognise_files([write_lines(tmp_path / "rows.jsonl", rows)])
     assert len(found.problems) == 1
     assert len(found.answers) == 3
@@ -83,14 +105,14 @@ def test_rows_of_one_problem_are_one_problem(tmp_path: Path) -> None:
 def test_two_problems_of_one_name_are_told_apart(tmp_path: Path) -> None:
     rows = [ROWS[0], {**ROWS[1], "uid": "sum"}]
     found = recognise_files([write_lines(tmp_path / "rows.jsonl", rows)])
-    assert [answer["problem_id"] for answer in found.answers] == ["sum", "sum-2"]
+    assert names_of(found) == ["sum", "sum-2"]
 
 
 def test_answers_that_name_nothing_belong_to_the_same_row(tmp_path: Path) -> None:
-    problems = write_lines(tmp_path / "p.jsonl", [{**row, "model_output": ""} for row in ROWS])
+    problems = write_problems(tmp_path)
     answers = write_lines(tmp_path / "a.jsonl", [{"text": ADD}, {"text": TWICE}])
     found = recognise_files([problems, answers])
-    assert [answer["problem_id"] for answer in found.answers] == ["sum", "two"]
+    assert names_of(found) == ["sum", "two"]
     assert "of the same row" in found.said[-1]
 
 
@@ -120,7 +142,7 @@ def test_problems_without_answers_say_what_is_missing(tmp_path: Path) -> None:
 
 
 def test_answers_that_cannot_be_assigned_are_no_guess(tmp_path: Path) -> None:
-    problems = write_lines(tmp_path / "p.jsonl", [{**row, "model_output": ""} for row in ROWS])
+    problems = write_problems(tmp_path)
     answers = write_lines(tmp_path / "a.jsonl", [{"text": ADD}])
     with pytest.raises(DataError, match="no column of the answers names a problem"):
         recognise_files([problems, answers])
