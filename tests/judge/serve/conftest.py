@@ -17,6 +17,7 @@ import pytest
 
 pytest.importorskip("fastapi")
 pytest.importorskip("uvicorn")
+pytest.importorskip("prometheus_client")
 
 from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Problem, Program, TestCase, Verdict
