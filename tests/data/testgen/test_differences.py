@@ -61,6 +61,8 @@ def test_programs_that_differ_otherwise_leave_no_answer_to_ask_for(judges: Open)
 
 
 def test_one_program_against_two_is_wrong(judges: Open) -> None:
-    row = made_with(judges, LARGEST, SMALLEST, f"{HEAD}sorted(nums)[-1]\n", value="7")
-    assert isinstance(row, Candidate)
-    assert row.checker == Checker()
+    right = f"{HEAD}sorted(nums)[-1]\n"
+    for codes in ((LARGEST, SMALLEST, right), (SMALLEST, LARGEST, right)):
+        row = made_with(judges, *codes, value="7")
+        assert isinstance(row, Candidate)
+        assert row.checker == Checker()

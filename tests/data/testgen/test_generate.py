@@ -14,9 +14,10 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
 from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, extremes, mutation, search, stage
-from microcoder.data.testgen.answers import Judges
+from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
+from microcoder.data.testgen.trials import find_wrong
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
@@ -312,3 +313,8 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
     assert row["num_unchecked_tests"] == row["num_generated_tests"] == len(made.tests) - 2
     alone = generated(bare.model_copy(update={"solutions": bare.solutions[:1]}), judges, asked_for)
     assert "no validator and only one reference 1" in alone.lineage[-1].detail
+
+
+def test_without_given_tests_mutants_are_tried_all_the_same(judges: Open) -> None:
+    answering = Answering(judges(), make_candidate(tests=[]), [Program(RIGHT)])
+    assert any(wrong.is_mutant for wrong in find_wrong(answering))

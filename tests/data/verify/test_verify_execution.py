@@ -127,6 +127,15 @@ def test_every_reason_is_given_for_what_it_says(
     assert rejected.candidate is not None
 
 
+def test_a_program_that_is_late_in_its_first_run_is_dropped_and_the_problem_kept(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(plans, "TRIAL_SECONDS", 1.0)
+    kept = verify_one(judge, solutions=accepted("while True: pass\n", RIGHT))
+    assert isinstance(kept, Candidate)
+    assert [solution.code for solution in kept.solutions] == [RIGHT]
+
+
 def test_a_program_that_crashes_is_dropped_and_the_problem_kept(judge: Judge) -> None:
     crashes = RIGHT + "assert a < 9\n"
     kept = verify_one(judge, solutions=accepted(crashes, RIGHT))

@@ -5,6 +5,7 @@ order, or several answers are right and nothing here can say which.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Difference
@@ -18,6 +19,8 @@ _LEAST_INPUTS = 3
 """Fewest inputs on which programs must differ (our choice): one may be no valid input."""
 _LEAST_SHARE = 0.25
 """Least share of the answered inputs on which they must (our choice)."""
+_LEAST_AGREEING = 2
+"""Fewest programs whose agreement on an input says that the others are wrong there."""
 _PRINTED = (
     Checker(type="unordered", by="lines"),
     Checker(type="unordered", by="tokens"),
@@ -35,7 +38,8 @@ def settle(answering: Answering) -> Candidate | Rejection:
     """Return the candidate, with another comparison where its accepted programs show one.
 
     A rejection if they differ and no rule of ours makes their outputs one. Nothing follows from a
-    few differences, from those of one program among three or more, and where there is a checker.
+    few differences, from inputs on which two or more agree against others, and where there is a
+    checker.
     """
     candidate = answering.candidate
     differing = answering.differences
@@ -55,14 +59,27 @@ def settle(answering: Answering) -> Candidate | Rejection:
 
 def _are_many(answering: Answering) -> bool:
     """Whether differences are so many, and of so many programs, that no single one is wrong."""
-    differing = answering.differences
-    num_inputs = len({difference.test.input for difference in differing})
-    if num_inputs < _LEAST_INPUTS or num_inputs < _LEAST_SHARE * answering.num_answered:
-        return False
-    by_program = Counter(difference.reference for difference in differing)
-    num_agreeing = len(answering.references) - len(by_program)
-    # Two that agree against one show that one to be wrong.
-    return num_agreeing < 2
+    by_input: dict[str, list[Difference]] = {}
+    for difference in answering.differences:
+        by_input.setdefault(difference.test.input, []).append(difference)
+    num_inputs = 0
+    for differing in by_input.values():
+        # Two that agree against one show that one to be wrong.
+        if _count_agreeing(differing, len(answering.references)) < _LEAST_AGREEING:
+            num_inputs += 1
+    return num_inputs >= max(_LEAST_INPUTS, _LEAST_SHARE * answering.num_answered)
+
+
+def _count_agreeing(differing: Sequence[Difference], num_references: int) -> int:
+    """Return how many programs the largest group has that gives one output for an input.
+
+    Args:
+        differing: the outputs for it that are not the first program's.
+        num_references: programs; those that do not differ agree with the first.
+    """
+    outputs = {item.reference: " ".join(item.output.split()) for item in differing}
+    groups = Counter(outputs.values())
+    return max(num_references - len(outputs), *groups.values())
 
 
 def _accepts(rule: Checker, difference: Difference, candidate: Candidate) -> bool:

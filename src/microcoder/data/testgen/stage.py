@@ -71,11 +71,11 @@ def generate(
         # By the comparison that they have shown, the same inputs have answers.
         answering = Answering(answering.judges, settled, answering.references)
         tests = answering.answer_all(inputs, num_slow=num_slow)
+    if not tests:
+        return _without_tests(settled, _describe_made(answering, search, tests))
     # Large tests alone are there for the slow.
     trials = [] if only_large else _try_all(answering, search, tests)
     detail = _describe_made(answering, search, tests)
-    if not tests:
-        return _without_tests(settled, detail)
     return add_chosen(answering, settings, tests, trials, detail)
 
 

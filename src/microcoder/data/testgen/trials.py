@@ -62,18 +62,23 @@ def find_wrong(answering: Answering) -> list[WrongProgram]:
     """
     known = find_programs(answering.candidate, _WRONG)[:_MOST_KNOWN_WRONG]
     mutants = _make_mutants(answering, has_enough=len(known) >= _ENOUGH_KNOWN_WRONG)
-    verdicts = answering.judge_briefly(
-        mutants,
-        answering.candidate.tests,
-        seconds=_WRONG_SECONDS,
-    )
+    # Most mutants are so wrong that any test catches them, and say nothing about made ones.
+    uncaught = _find_uncaught(answering, mutants)[:_MOST_TRIED_MUTANTS]
+    found = [WrongProgram(program) for program in known]
+    return found + [WrongProgram(program, is_mutant=True) for program in uncaught]
+
+
+def _find_uncaught(answering: Answering, mutants: Sequence[Program]) -> list[Program]:
+    """Return the mutants that pass the given tests; all where there are none."""
+    tests = answering.candidate.tests
+    if not tests:
+        return list(mutants)
+    verdicts = answering.judge_briefly(mutants, tests, seconds=_WRONG_SECONDS)
     uncaught = []
     for program, verdict in zip(mutants, verdicts, strict=True):
-        # Most mutants are so wrong that any test catches them, and say nothing about made ones.
         if verdict.is_accepted:
-            uncaught.append(WrongProgram(program, is_mutant=True))
-    found = [WrongProgram(program) for program in known]
-    return found + uncaught[:_MOST_TRIED_MUTANTS]
+            uncaught.append(program)
+    return uncaught
 
 
 def _make_mutants(answering: Answering, *, has_enough: bool) -> list[Program]:

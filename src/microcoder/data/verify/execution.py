@@ -167,7 +167,8 @@ def _run_late_again(run: Run, plans: Sequence[VerificationPlan]) -> None:
         for item in plans:
             for program in item.accepted:
                 *before, last = program.verdicts
-                has_passed = all(verdict.is_accepted for verdict in before)
+                # One that was late in its first run has no run that it passed.
+                has_passed = bool(before) and all(verdict.is_accepted for verdict in before)
                 if has_passed and last.outcome is Outcome.TIME_LIMIT:
                     late.append(PlannedRun(item, program))
         verdicts = run_rotated(run, late, repeat)
