@@ -34,6 +34,7 @@ def test_the_first_decision_stands(tmp_path: Path) -> None:
     [
         ({"title": "Sums"}, True),
         ({"url": "https://example.org/1"}, True),
+        ({"boilerplate": (3, 40)}, True),
         ({"time_limit_seconds": 2.0}, False),
         ({"solutions": [{"code": NEAR}]}, False),
     ],

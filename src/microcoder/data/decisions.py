@@ -37,6 +37,7 @@ _UNASKED = frozenset(
         "kit",
         "origins",
         "difficulty",
+        "boilerplate",
         "pass_rates",
         "counts",
         "lineage",

@@ -79,3 +79,8 @@ def test_a_stated_tolerance_holds_for_whole_numbers_beside_real_ones() -> None:
     asks = "Print the mean. Its absolute or relative error must not exceed 10^{-6}.\n"
     assert finished("0.5\n", "3\n", statement=asks).checker == Checker(type="float", tolerance=1e-6)
     assert finished("123456.7\n", statement=asks).checker.tolerance == 1e-6
+
+
+def test_a_stated_tolerance_is_kept_where_the_order_is_free_too() -> None:
+    asks = f"{ASKS}The absolute or relative error must not exceed 10^{{-6}}.\n"
+    assert finished("0.5 1.5\n", "3.25 2\n", statement=asks).checker.type == "float"

@@ -106,3 +106,22 @@ def test_what_a_packages_validators_accept_is_not_looked_at() -> None:
 def test_a_lost_power_is_put_back_by_a_test(end: str, value: int, restored: str) -> None:
     row = keep_promises(called(f"- `1 <= nums[i] <= {end}`", [1], [value]))
     assert f"1 <= nums[i] <= {restored}`" in row.statement
+
+
+def test_a_power_is_put_back_where_its_range_stands_and_not_in_an_example() -> None:
+    row = called("- `1 <= nums.length <= 28`", [1], [1] * 200)
+    example = "Here nums.length = 28 and nums[0] = 28."
+    row = keep_promises(row.model_copy(update={"statement": f"{example}\n\n{row.statement}"}))
+    assert example in row.statement
+    assert "1 <= nums.length <= 2^8" in row.statement
+
+
+@pytest.mark.parametrize(
+    "constraints",
+    [
+        "Subtask 1: 1 <= k <= 100",
+        "1 <= k <= 100 in half of the tests\n1 <= k <= 10^5 in all",
+    ],
+)
+def test_a_range_of_a_part_of_the_tests_is_none(constraints: str) -> None:
+    assert outside_of(constraints, [1], k=2000) == []

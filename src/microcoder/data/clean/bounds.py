@@ -46,9 +46,17 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
     Ranges that end at another name are left out. In a chain such as `1 <= k <= n <= 100` each name
     has the chain's ends.
     """
+    bounds: dict[str, Bound] = {}
+    for bound in list_bounds(text):
+        bounds.setdefault(bound.name, bound)
+    return tuple(bounds.values())
+
+
+def list_bounds(text: str) -> tuple[Bound, ...]:
+    """Return all ranges as `parse_bounds` does, which returns the first of each name."""
     if not any(sign in text for sign in _SIGNS):
         return ()
-    bounds: dict[str, Bound] = {}
+    bounds = []
     for stated in _BOUND.finditer(plain_formulae(text)):
         low = read_number(stated["low"])
         high = read_number(stated["high"])
@@ -57,8 +65,8 @@ def parse_bounds(text: str) -> tuple[Bound, ...]:
         for name in _BETWEEN_NAMES.split(stated["names"]):
             name = name.strip("` $|")
             if name and len(name) <= _LONGEST_NAME:
-                bounds.setdefault(name, Bound(name, low, high))
-    return tuple(bounds.values())
+                bounds.append(Bound(name, low, high))
+    return tuple(bounds)
 
 
 def plain_formulae(text: str) -> str:

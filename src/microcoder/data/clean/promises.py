@@ -9,11 +9,12 @@ package's validators vouch for are not looked at.
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.bounds import Bound, parse_bounds, plain_formulae
+from microcoder.data.clean.bounds import Bound, list_bounds, parse_bounds, plain_formulae
 from microcoder.data.clean.powers import LOST_IN
 from microcoder.data.clean.sections import split
 from microcoder.data.formats.candidates import Candidate
@@ -43,6 +44,8 @@ _LONGEST = 1 << 22
 """Characters of an input; of longer ones nothing is read."""
 _CONDITION = r"\b(?:for|if|where|when|except|unless|or|otherwise|all but)\b"
 """Words of a line whose range does not hold everywhere."""
+_SUBTASKS = re.compile(r"\bsub-?tasks?\b|\btest groups?\b", re.IGNORECASE)
+"""Words of a statement whose ranges may hold for a part of the tests."""
 _POWER = re.compile(r"(?P<base>10|2)(?P<exponent>[1-9]\d?)")
 """An end of a range that may have lost its superscript."""
 _ROUND = (20, 21, 22, 25, 26)
@@ -83,7 +86,13 @@ def find_outside(candidate: Candidate) -> list[Outside]:
 
 
 def _bounds_of(statement: str) -> dict[str, Bound]:
-    """Return the ranges that a statement promises without a condition, by their name."""
+    """Return the ranges that a statement promises without a condition, by their name.
+
+    None of a statement with subtasks, and none of a name that has several ranges.
+    """
+    if _SUBTASKS.search(statement):
+        return {}
+    num_ranges = Counter(bound.name for bound in set(list_bounds(statement)))
     sections = split(statement)
     # Elsewhere a range may say what is to be done: "Orange if 30 < timer <= 90".
     promised = sections.constraints or sections.input
@@ -92,6 +101,8 @@ def _bounds_of(statement: str) -> dict[str, Bound]:
     for bound in parse_bounds(promised):
         name = re.escape(bound.name)
         is_size = f"|{bound.name}|" in text
+        if num_ranges[bound.name] > 1:
+            continue
         if not is_size and not re.search(rf"{name}[^\n]*{_CONDITION}", text):
             bounds[bound.name] = bound
     return bounds
@@ -215,7 +226,8 @@ def _restore_by_tests(candidate: Candidate, outside: Sequence[Outside]) -> Candi
         why.append(f"a test has {bound.name} = {value:g}")
         end = re.compile(rf"(?<![\w.^]){bound.high:.0f}(?![\w.^])")
         for number, line in enumerate(lines):
-            if bound.name in plain_formulae(line):
+            # Elsewhere, as in an example, the same digits are data.
+            if bound in parse_bounds(line):
                 lines[number] = end.sub(power, line)
     return candidate.change("process", STEP, "; ".join(why), statement="\n".join(lines))
 

@@ -81,9 +81,11 @@ def finish(candidate: Candidate) -> Candidate | Rejection:
     if names_another_function(candidate):
         return candidate.reject("process", "other_function", f"tests call {candidate.fn_name}")
     # Before the flags, since `many_answers` depends on the checker.
-    checker = find_checker(candidate) or candidate.checker
+    found = find_checker(candidate)
+    checker = found or candidate.checker
     flags = candidate.flags
-    order = find_printed_order(candidate)
+    # A stated tolerance is no order, and must not be lost to one.
+    order = find_printed_order(candidate) if found is None else None
     if order is not None:
         checker = order
         flags = (*flags, FLAG)

@@ -317,9 +317,9 @@ def _list_figures(
 
 
 # Duplicates last, since those that stay are merged.
-_STATIC = ("process", "filter", "deduplicate")
+_STATIC = ("process", "filter", "boilerplate", "deduplicate")
 """Steps of an audit in order, without programs run."""
-_RUNNING = ("process", "filter", "compare", "verify", "deduplicate")
+_RUNNING = ("process", "filter", "compare", "verify", "boilerplate", "deduplicate")
 """Steps of an audit in order, with programs run."""
 
 
