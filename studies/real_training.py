@@ -2,7 +2,7 @@
 
     python studies/real_training.py choose --mbpp FILE --leetcode FILE --samples RECORDS -o FOLDER
     cd FOLDER && microcoder train -c .../studies/recipes/real_training.toml --run-dir RUN
-    python studies/real_training.py record --arm NAME RUN... -o RECORDS
+    python studies/real_training.py record --arm NAME RUN -o RECORDS
     python studies/real_training.py report RECORDS
 
 `choose` takes the problems to train on and those held out, by rules that look at no result of the
@@ -37,10 +37,10 @@ STUDIED_AT = 1.0
 """Temperature of the samples by which problems are chosen."""
 LONGEST = 720
 """Characters of the longest statement."""
-LAST_TEST_TASK = 510
-"""Last task of that split."""
 FIRST_TEST_TASK = 11
-"""First task of it."""
+"""First task of MBPP's test split."""
+LAST_TEST_TASK = 510
+"""Last task of it."""
 NUM_MBPP = 40
 """Held-out problems of MBPP."""
 NUM_LEETCODE = 20

@@ -93,8 +93,11 @@ def test_harbors_script_writes_the_reward(tmp_path: Path) -> None:
         script = script.replace(f" /{folder}", f" {tmp_path}/{folder}")
         script = script.replace(f'"/{folder}', f'"{tmp_path}/{folder}')
     tests = [{"input": "1 2", "output": "3"}]
-    (tmp_path / "tests" / "problems.jsonl").write_text(json.dumps({"id": "sum", "tests": tests}))
+    lines = ""
+    for name, tier in (("sum", "Easy"), ("unanswered", "Hard")):
+        lines += json.dumps({"id": name, "tests": tests, "tier": tier, "statement": name}) + "\n"
+    (tmp_path / "tests" / "problems.jsonl").write_text(lines)
     answer = {"problem_id": "sum", "response": RIGHT}
     (tmp_path / "app" / "answers.jsonl").write_text(json.dumps(answer))
     type_in(script, tmp_path)
-    assert float((tmp_path / "logs/verifier/reward.txt").read_text()) == 1.0
+    assert float((tmp_path / "logs/verifier/reward.txt").read_text()) == 0.5

@@ -159,3 +159,49 @@ def test_the_command_judges_a_file_of_any_form(
     assert results["num_questions"] == 2
     assert results["outcomes"]["accepted"] == 1
     assert "microcoder judge --problems runs/read-" in printed.err
+
+
+def test_names_of_columns_say_more_than_numbers_that_happen_to_fit(tmp_path: Path) -> None:
+    problems = []
+    answers = []
+    for number, row in enumerate(ROWS):
+        problems.append({"idx": number, "task_id": f"T/{number}", "question": "?", **row})
+    for number in (1, 0):
+        answers.append({"sample": 0, "task_id": f"T/{number}", "completion": TWICE})
+    write_lines(tmp_path / "p.jsonl", problems)
+    write_lines(tmp_path / "a.jsonl", answers)
+    found = recognise_files([tmp_path / "p.jsonl", tmp_path / "a.jsonl"])
+    assert names_of(found) == [found.problems[1].id, found.problems[0].id]
+
+
+def test_answers_that_repeat_the_tests_are_still_the_answers(tmp_path: Path) -> None:
+    problems = []
+    answers = []
+    for row in ROWS:
+        shared = {"id": row["uid"], "question": row["question"], "tests": row["cases"]}
+        problems.append({**shared, "solutions": [TWICE]})
+        answers.append({**shared, "response": "```python\nprint(3)\n```"})
+    first = write_lines(tmp_path / "p.jsonl", problems)
+    second = write_lines(tmp_path / "a.jsonl", answers)
+    assert recognise_files([first, second]).answers == recognise_files([second, first]).answers
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "why"),
+    [
+        ("rows.csv", b"id,tests,code\n", "is empty"),
+        ("rows.csv", "id,tests\n\xe9,1\n".encode("latin-1"), "write it in UTF-8"),
+        ("rows.json", b"[]", "is empty"),
+    ],
+)
+def test_files_that_hold_nothing_say_so(
+    tmp_path: Path, name: str, content: bytes, why: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(DataError, match=why):
+        recognise_files([tmp_path / name])
+
+
+def test_an_indented_object_with_one_list_is_a_table(tmp_path: Path) -> None:
+    (tmp_path / "rows.json").write_text(json.dumps({"data": ROWS}, indent=2))
+    assert names_of(recognise_files([tmp_path / "rows.json"])) == ["sum", "two"]

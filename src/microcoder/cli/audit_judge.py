@@ -61,7 +61,7 @@ def audit_judge(
     """
     require_linux()
     from microcoder.lab.yardstick.audits import ask_judge, make_plan
-    from microcoder.lab.yardstick.named_judges import read_judge
+    from microcoder.lab.yardstick.named_judges import number_repeated, read_judge
     from microcoder.lab.yardstick.results import summarise, write_badge, write_json, write_page
 
     if python is not None and not python.is_file():
@@ -70,7 +70,7 @@ def audit_judge(
         )
     # Not resolved: the link to the interpreter is what makes a virtual environment.
     interpreter = str(python.absolute()) if python else sys.executable
-    judges = [read_judge(text, python=interpreter) for text in judge]
+    judges = number_repeated([read_judge(text, python=interpreter) for text in judge])
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)
     out.mkdir(parents=True, exist_ok=True)
     audits = []

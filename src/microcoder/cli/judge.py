@@ -91,8 +91,10 @@ def judge(
         Discard what earlier runs wrote to this output.
     """
     if problems is not None or responses is not None:
-        if input_path or explain:
-            refused = "a file of submissions" if input_path else "--explain"
+        if input_path or explain or against:
+            refused = "--against" if against else "--explain"
+            if input_path:
+                refused = "a file of submissions"
             raise DataError(f"{refused} does not go with --problems and --responses; leave it out")
         if problems is None or responses is None:
             raise DataError("--problems and --responses go together; pass both")
@@ -107,7 +109,7 @@ def judge(
         raise DataError(
             "nothing to judge; type: microcoder judge FILE, or: microcoder judge PROBLEMS ANSWERS"
         )
-    if answers is not None or not _has_submissions(input_path):
+    if answers is not None or against or not _has_submissions(input_path):
         if explain:
             raise DataError("--explain is for files of submissions; leave it out")
         paths = [path for path in (input_path, answers) if path is not None]
@@ -312,11 +314,15 @@ def _judge_any(
     overwrite: bool,
 ) -> None:
     """Judge files of any form, and compare the verdicts with another judge's if asked."""
+    from microcoder.eval.second_opinion import index_opinions
+
     recognised = _recognise(paths, against)
+    # Before anything is judged: a verdict of theirs may be unreadable.
+    opinions = index_opinions(recognised.answers, recognised.opinions) if against else {}
     saved = _write_recognised(paths, recognised)
     folder = _judge_answers(saved, output, options, json=json, overwrite=overwrite)
     if against:
-        _compare(folder, recognised, options, json=json)
+        _compare(folder, recognised, opinions, options, json=json)
 
 
 def _recognise(paths: list[Path], against: str) -> "Recognised":
@@ -344,12 +350,18 @@ def _write_recognised(paths: list[Path], recognised: "Recognised") -> _SavedAnsw
     return _SavedAnswers(problems, answers, None, "")
 
 
-def _compare(folder: Path, recognised: "Recognised", options: JudgeFlags, *, json: bool) -> None:
+def _compare(
+    folder: Path,
+    recognised: "Recognised",
+    opinions: dict[tuple[str, int], bool | None],
+    options: JudgeFlags,
+    *,
+    json: bool,
+) -> None:
     """Print another judge's verdicts beside ours, and write them into the evaluation's folder."""
     from microcoder.eval.report import EvaluationFolder
-    from microcoder.eval.second_opinion import compare, index_opinions
+    from microcoder.eval.second_opinion import compare
 
-    opinions = index_opinions(recognised.answers, recognised.opinions)
     with options.open() as judging:
         comparison = compare(EvaluationFolder(folder), recognised.problems, opinions, judging)
     page = folder / "against.md"

@@ -78,6 +78,10 @@ ANSWER_NAMES = (
     "program",
 )
 """Names of columns that hold answers whatever is in them: a model may have said no program."""
+NAMES = ("id", "problem", "task", "question", "uid", "qid", "name", "slug", "title", "idx", "index")
+"""Names of columns that name a problem, besides those that end in `_id`, `_name` or `_slug`."""
+REFERENCES = frozenset({"solution", "solutions", "reference", "canonical_solution"})
+"""Columns of a problem's own right programs."""
 ID_WORDS = ("id", "name", "slug", "title", "key", "idx", "index")
 """What names of columns with a problem's name hold or are."""
 CODE_MARKS = ("```", "#include", "public class", "def ", "print(", "import ", "console.log")
@@ -147,7 +151,7 @@ def recognise_files(paths: Sequence[Path], *, against: str = "") -> Recognised:
     if not with_problems:
         raise _no_problems(paths, tables)
     if len(with_problems) > 1:
-        with_problems = [_choose_problems(with_problems, tables)]
+        with_problems = [_choose_problems(with_problems, tables, readings)]
     (path,) = with_problems
     reading = readings[path]
     assert reading is not None
@@ -162,21 +166,52 @@ def recognise_files(paths: Sequence[Path], *, against: str = "") -> Recognised:
 
 
 def read_rows_of_any(path: Path) -> list[Row]:
-    """Return the rows of a file: JSON lines, a JSON list or object, Parquet, CSV or TSV."""
+    """Return the rows of a file: JSON lines, a JSON list or object, Parquet, CSV or TSV.
+
+    Raises:
+        DataError: it is missing, empty or cannot be read.
+    """
     if not path.is_file():
         raise DataError(f"{path} does not exist; check the path")
+    try:
+        rows = _read_any(path)
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise DataError(f"{path} cannot be read ({error}); write it in UTF-8") from None
+    if not rows:
+        raise DataError(f"{path} is empty; it needs a row a problem or an answer")
+    return rows
+
+
+def _read_any(path: Path) -> list[Row]:
     if path.suffix in (".csv", ".tsv"):
         return list(_read_table(path))
     if path.suffix == ".parquet":
         return [row.values for row in read_file(path, "file")]
+    if path.suffix == ".json":
+        return _read_document(path)
     rows: list[Row] = []
     for where, value in read_values(path, "file"):
-        if not isinstance(value, Mapping):
-            raise DataError(f"{where} is {type(value).__name__}, not an object of fields")
-        rows += _unfold(value)
-    if not rows:
-        raise DataError(f"{path} is empty; it needs a row a problem or an answer")
+        rows += _read_object(value, where)
     return rows
+
+
+def _read_document(path: Path) -> list[Row]:
+    """Return the rows of one JSON value, written on any number of lines; else of JSON lines."""
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        document = [value for _, value in read_values(path, "file")]
+    values = document if isinstance(document, list) else [document]
+    rows: list[Row] = []
+    for number, value in enumerate(values, 1):
+        rows += _read_object(value, f"{path} item {number}")
+    return rows
+
+
+def _read_object(value: object, where: str) -> list[Row]:
+    if not isinstance(value, Mapping):
+        raise DataError(f"{where} is {type(value).__name__}, not an object of fields")
+    return _unfold(value)
 
 
 def _unfold(value: Row) -> list[Row]:
@@ -381,9 +416,10 @@ def _own_columns(row: Row, reading: _Reading) -> set[str]:
     taken = set(reading.columns.values())
     if reading.format is None and not reading.columns:
         return {"reference", "statement", "starter_code", "tests"}
+    taken |= REFERENCES
     known = FORMATS.get(reading.format or "")
     if known is None or not isinstance(known.read, Columns):
-        return taken | {"solution", "solutions", "reference", "canonical_solution"}
+        return taken
     for names in (
         known.read.statement,
         known.read.tests,
@@ -442,9 +478,14 @@ def _take_one(
     path: Path, rows: Sequence[Row], reading: _Reading, said: list[str], against: str
 ) -> Recognised:
     """Return the problems of a file, and the answers that stand beside them."""
+    _check_column(rows, against)
     problems, ids, refused = _name_problems(rows, reading)
     said += _describe_refused(refused)
-    column = find_answers(rows[:NUM_LOOKED_AT], _own_columns(rows[0], reading))
+    own = _own_columns(rows[0], reading)
+    column = find_answers(rows[:NUM_LOOKED_AT], own)
+    if not column and all(problem.reference is None for problem in problems):
+        # What nobody reads as a reference is an answer.
+        column = find_answers(rows[:NUM_LOOKED_AT], own - REFERENCES)
     answers = []
     opinions = []
     if column:
@@ -453,6 +494,12 @@ def _take_one(
             if problem_id:
                 answers.append({"problem_id": problem_id, "response": _value_at(row, column)})
                 opinions += _opinion_of(row, against)
+    elif against:
+        shown = shorten(", ".join(list_paths(rows[0])))
+        raise DataError(
+            f"--against {against}: {path} has no column of answers that it could be about "
+            f"(columns: {shown}); name the answers response, or code"
+        )
     else:
         said.append("answers: none beside them, so their own references are judged")
         for problem in problems:
@@ -476,9 +523,12 @@ def _take_two(
     against: str,
 ) -> Recognised:
     """Return the problems of one file, and the answers of another."""
+    _check_column(answer_rows, against)
     problems, ids, refused = _name_problems(rows, reading)
     said += _describe_refused(refused)
-    column = find_answers(answer_rows[:NUM_LOOKED_AT], set())
+    own_reading = find_reading(answer_rows[:NUM_LOOKED_AT])
+    taken = _own_columns(answer_rows[0], own_reading) if own_reading is not None else set()
+    column = find_answers(answer_rows[:NUM_LOOKED_AT], taken)
     if not column:
         shown = shorten(", ".join(list_paths(answer_rows[0])))
         raise DataError(
@@ -502,27 +552,66 @@ def _take_two(
 
 
 def _opinion_of(row: Row, against: str) -> list[object]:
-    """Return another judge's verdict in a row, as a list of one; an empty list if none is asked.
-
-    Raises:
-        DataError: there is no such column.
-    """
+    """Return another judge's verdict in a row, as a list of one; an empty list if none is asked."""
     if not against:
         return []
-    if against not in list(list_paths(row)):
-        shown = shorten(", ".join(list_paths(row)))
-        raise DataError(f"--against {against}: the answers have no such column; they have {shown}")
+    # A row without it has no verdict of theirs; a file without it is refused before.
     return [_value_at(row, against)]
+
+
+def _check_column(rows: Sequence[Row], against: str) -> None:
+    """Raise DataError where no row has the column with another judge's verdicts."""
+    if against and not any(against in list(list_paths(row)) for row in rows):
+        shown = shorten(", ".join(list_paths(rows[0])))
+        raise DataError(f"--against {against}: the answers have no such column; they have {shown}")
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """A column of problems and one of answers that may name the same."""
+
+    rank: tuple[int, int]
+    """How much its names say, and how many answers find their problem by it."""
+    names: tuple[str, ...]
+    """The problem of each answer; empty for one that finds none."""
+    how: str
 
 
 def _join(
     rows: Sequence[Row], ids: Sequence[str], answer_rows: Sequence[Row]
-) -> tuple[list[str], str]:
+) -> tuple[Sequence[str], str]:
     """Return the problem's id of each answer, and how it was told.
 
-    Of all pairs of columns that one counts by which most answers find their problem.
+    Columns of one name say most, then those whose names say that they name a problem.
+
+    Raises:
+        DataError: nothing names a problem, or two pairs of columns do that disagree.
     """
-    best: tuple[int, list[str], str] = (0, [], "")
+    found = list(_find_links(rows, ids, answer_rows))
+    most = max((link.rank[1] for link in found), default=0)
+    # A column by which few find their problem names something else.
+    links = [link for link in found if 2 * link.rank[1] >= most]
+    links.sort(key=lambda link: link.rank, reverse=True)
+    if links:
+        best = links[0]
+        for other in links[1:]:
+            if other.rank == best.rank and other.names != best.names:
+                raise DataError(
+                    f"answers may name their problem {best.how} or {other.how}, and these differ; "
+                    "give both files a column problem_id"
+                )
+        return best.names, best.how
+    if len(rows) == len(answer_rows):
+        return ids, "of the same row, for no column names one"
+    raise DataError(
+        f"no column of the answers names a problem, and {len(answer_rows)} answers are not a row "
+        f"each of {len(rows)} problems; give both files a column problem_id"
+    )
+
+
+def _find_links(
+    rows: Sequence[Row], ids: Sequence[str], answer_rows: Sequence[Row]
+) -> Iterator[_Link]:
     for own in list_paths(rows[0]):
         by_value: dict[str, str] = {}
         for row, problem_id in zip(rows, ids, strict=True):
@@ -533,18 +622,24 @@ def _join(
         if len(by_value) < len(set(ids) - {""}):
             continue
         for theirs in list_paths(answer_rows[0]):
-            names = [by_value.get(str(_value_at(row, theirs)), "") for row in answer_rows]
+            values = [_value_at(row, theirs) for row in answer_rows]
+            names = tuple(by_value.get(str(value), "") for value in values)
             num_found = sum(map(bool, names))
-            if num_found > best[0]:
-                best = (num_found, names, f"in {theirs}, as {own} there")
-    if best[0]:
-        return best[1], best[2]
-    if len(rows) == len(answer_rows):
-        return list(ids), "of the same row, for no column names one"
-    raise DataError(
-        f"no column of the answers names a problem, and {len(answer_rows)} answers are not a row "
-        f"each of {len(rows)} problems; give both files a column problem_id"
-    )
+            says = _rate_names(own, theirs)
+            # A number under any name may count anything: samples, or a reward.
+            is_number = not all(isinstance(value, str) for value in values)
+            if num_found and (says or not is_number):
+                yield _Link((says, num_found), names, f"in {theirs}, as {own} there")
+
+
+def _rate_names(own: str, theirs: str) -> int:
+    """Return how much the names of two columns say that they name a problem: 0 to 3."""
+    mine = own.rpartition(".")[2].lower()
+    other = theirs.rpartition(".")[2].lower()
+    is_name = other in NAMES or other.endswith(("_id", "_name", "_slug"))
+    if mine == other:
+        return 3 if is_name else 1
+    return 2 if is_name else 0
 
 
 def _describe_refused(refused: Sequence[str]) -> list[str]:
@@ -553,11 +648,17 @@ def _describe_refused(refused: Sequence[str]) -> list[str]:
     return [f"{len(refused)} rows are no problem that can be judged, and left out: {refused[0]}"]
 
 
-def _choose_problems(paths: Sequence[Path], tables: Mapping[Path, Sequence[Row]]) -> Path:
+def _choose_problems(
+    paths: Sequence[Path],
+    tables: Mapping[Path, Sequence[Row]],
+    readings: Mapping[Path, _Reading | None],
+) -> Path:
     """Return of two files with problems the one without answers: the other repeats them."""
     without = []
     for path in paths:
-        if not find_answers(tables[path][:NUM_LOOKED_AT], set()):
+        reading = readings[path]
+        taken = _own_columns(tables[path][0], reading) if reading is not None else set()
+        if not find_answers(tables[path][:NUM_LOOKED_AT], taken):
             without.append(path)
     return without[0] if len(without) == 1 else paths[0]
 

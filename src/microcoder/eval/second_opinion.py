@@ -22,8 +22,28 @@ NEAR = 1e-3
 """How far two numbers may be apart that may be one answer."""
 PASSES = ("accepted", "passed", "pass", "correct", "right", "true", "ac", "ok", "success")
 """Words of other judges for an accepted program."""
-FAILURES = ("rejected", "failed", "fail", "incorrect", "wrong", "false", "wa", "error", "failure")
-"""Words of theirs for a refused one."""
+FAILURES = (
+    "rejected",
+    "failed",
+    "fail",
+    "incorrect",
+    "wrong",
+    "false",
+    "error",
+    "failure",
+    "no_code",
+    "timeout",
+    "wa",
+    "tle",
+    "mle",
+    "ole",
+    "re",
+    "rte",
+    "ce",
+)
+"""Words of theirs for a refused one, besides those that end in `_error`, `_limit` and the like."""
+NO_VERDICT = ("", "none", "null", "nan", "sandbox_fault", "unscored")
+"""What stands where they gave no verdict."""
 
 OURS = "ours"
 """A plain run agrees with our verdict."""
@@ -103,14 +123,16 @@ def read_opinion(value: object) -> bool | None:
         # A result a test, as LiveCodeBench's checker has them.
         opinions = [read_opinion(item) for item in value]
         return None if None in opinions or not opinions else all(opinions)
-    word = str(value).strip().lower()
+    word = "_".join(str(value).lower().replace("-", " ").split())
+    if word in NO_VERDICT:
+        return None
     try:
         return float(word) >= 1
     except ValueError:
         pass
     if word in PASSES:
         return True
-    if word in FAILURES or word.endswith(("_error", "_limit", "_answer")):
+    if word in FAILURES or word.endswith(("_error", "_limit", "_answer", "_exceeded", "_out")):
         return False
     raise DataError(
         f"a verdict {str(value)[:40]!r} of the other judge is unknown; "
@@ -160,6 +182,8 @@ def ask_plainly(
         return OPEN, "there is no program in the answer: whether one is, the text decides"
     if problem.fn_name is not None or problem.assertions is not None:
         return OPEN, "a function is called: a plain run of the program shows nothing"
+    if problem.checker.type != "default":
+        return OPEN, f"a checker decides ({problem.checker.type}): other text may be right"
     for number, test in enumerate(problem.tests, 1):
         invocation = Invocation(
             Program(sample.program, problem.language),

@@ -132,6 +132,8 @@ def test_what_tells_no_right_program_from_a_wrong_one_is_refused() -> None:
     [
         (True, 1.0),
         ([0.5], 0.5),
+        ([True, False], 0.0),
+        (([1, 1], {}), 1.0),
         ((1, {"why": ""}), 1.0),
         ({"score": 0, "acc": True}, 0.0),
         ([{"reward": 1.0}], 1.0),

@@ -298,9 +298,7 @@ def _read_problem(request: SubmitRequest, service: Service) -> Problem:
         if "stdin" not in test.input or "stdout" not in test.output:
             raise Refused(422, "a test needs input.stdin and output.stdout; files are not judged")
         tests.append(TestCase(input=test.input["stdin"], output=test.output["stdout"]))
-    seconds = config.run_timeout
-    if seconds is None:
-        seconds = min(RUN_SECONDS, service.settings.max_cpu_seconds)
+    seconds = min(config.run_timeout or RUN_SECONDS, service.settings.max_cpu_seconds)
     return Problem(
         id=f"{request.dataset}/{request.id}",
         tests=tuple(tests),

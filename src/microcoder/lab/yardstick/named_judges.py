@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import runpy
+import shlex
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +74,24 @@ def read_judge(text: str, *, python: str) -> TestedJudge:
     return TestedJudge(
         label=label,
         name=name,
-        path=_absolute(where),
+        path=_absolute_words(text, where) if name == "command" else _absolute(where),
         python=python,
         abilities=frozenset(module.get("ABILITIES", {}).get(function, _ABILITIES)),
         about=about.rstrip("."),
         runs_here=function not in module.get("SERVICES", ()),
     )
+
+
+def number_repeated(judges: Sequence[TestedJudge]) -> list[TestedJudge]:
+    """Return judges with labels of their own: one that repeats gets a number."""
+    counts: Counter[str] = Counter()
+    numbered = []
+    for judge in judges:
+        counts[judge.label] += 1
+        if counts[judge.label] > 1:
+            judge = replace(judge, label=f"{judge.label} {counts[judge.label]}")
+        numbered.append(judge)
+    return numbered
 
 
 def _read_adapters(text: str, file: str, function: str) -> Mapping[str, Any]:
@@ -119,6 +133,15 @@ def _shorten(where: str) -> str:
     """Return what is told of a judge that the user names: without folders, and not at length."""
     name = " ".join(word.rpartition("/")[2] for word in where.split())
     return name if len(name) <= _MOST_LABEL else f"{name[:_MOST_LABEL]}..."
+
+
+def _absolute_words(text: str, line: str) -> str:
+    """Return a command line whose files have absolute paths: it is started in another folder."""
+    try:
+        words = shlex.split(line)
+    except ValueError as error:
+        raise ConfigError(f"--judge {text}: {error}; close the quotes") from None
+    return shlex.join(str(Path(word).absolute()) if Path(word).exists() else word for word in words)
 
 
 def _absolute(reference: str) -> str:

@@ -197,11 +197,23 @@ def command(line: str) -> tuple[Ask, str]:
             process.stdin.write(f"{case}\n")
             process.stdin.flush()
         answer = process.stdout.readline()
-        if not answer:
-            raise OSError(f"the command ended with {process.wait()}: {line}")
+        try:
+            json.loads(answer)
+        except ValueError:
+            if is_begun:
+                # Out of step: later answers would be those of earlier cases. Another is started.
+                os._exit(1)
+            if answer:
+                raise OSError(
+                    f"the command wrote {answer[:60]!r}, no line of JSON: {line}"
+                ) from None
+            raise OSError(f"the command ended with {process.wait()}: {line}") from None
         return answer
 
-    return _rewards().fit_command(ask), line
+    is_begun = False
+    fitted = _rewards().fit_command(ask)
+    is_begun = True
+    return fitted, line
 
 
 def _rewards() -> types.ModuleType:

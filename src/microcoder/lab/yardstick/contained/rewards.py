@@ -73,8 +73,8 @@ class Reward(NamedTuple):
         """Abilities that it lacks, as is seen when it is asked: `function`, or none."""
         try:
             is_able = self({**CALL, "code": RIGHT_CALL}) and not self({**CALL, "code": WRONG_CALL})
-        # Whatever it raises that is given what it does not expect.
-        except Exception:
+        # Whatever it does that is given what it does not expect.
+        except (Exception, SystemExit):
             is_able = False
         return () if is_able else ("function",)
 
@@ -90,8 +90,8 @@ def fit(function: Callable[..., Any]) -> Reward:
         try:
             right = read_score(call({**SUM, "code": RIGHT}))
             wrong = read_score(call({**SUM, "code": WRONG}))
-        # Whatever a function raises that is given what it does not expect.
-        except Exception as error:
+        # Whatever a function does that is given what it does not expect.
+        except (Exception, SystemExit) as error:
             said = said or f"{type(error).__name__}: {error}"
             continue
         if right is None or wrong is None or right <= wrong:
@@ -108,8 +108,8 @@ def fit(function: Callable[..., Any]) -> Reward:
 def read_score(returned: object) -> float | None:
     """Return the score in what a reward function returned; None if it says that it has none.
 
-    Read are numbers, one of a list, the `score` or `reward` of a dictionary, and the first of a
-    tuple, as verl's and TRL's functions return them.
+    Read are numbers, the worst of several in a list (a result a test), the `score` or `reward` of a
+    dictionary or record, and the first of a tuple, as verl's and TRL's functions return them.
     """
     if inspect.isawaitable(returned):
         returned = asyncio.run(_wait_for(returned))
@@ -117,7 +117,7 @@ def read_score(returned: object) -> float | None:
         named = [returned[key] for key in ("score", "reward") if key in returned]
         return read_score(named[0]) if named else None
     if isinstance(returned, list | tuple):
-        return read_score(returned[0]) if returned else None
+        return _read_scores(returned)
     # A record of the framework's own.
     if hasattr(returned, "score"):
         return read_score(returned.score)
@@ -126,6 +126,15 @@ def read_score(returned: object) -> float | None:
     if not isinstance(value, int | float) or math.isnan(value):
         return None
     return float(value)
+
+
+def _read_scores(returned: list[Any] | tuple[Any, ...]) -> float | None:
+    """Return the score of a list: of a result a test the worst, else the first, as of a tuple."""
+    if not returned:
+        return None
+    if len(returned) > 1 and all(isinstance(item, int | float) for item in returned):
+        return float(min(returned))
+    return read_score(returned[0])
 
 
 async def _wait_for(returned: Awaitable[object]) -> object:
