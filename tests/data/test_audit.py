@@ -1,5 +1,6 @@
 """An audit finds what was put into a set, says of how many rows, and resumes."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -243,6 +244,32 @@ def test_an_audit_proposes_changes_with_their_evidence(tmp_path: Path) -> None:
     (example,) = patches["4", "statement_contradicts_test"]
     assert example["change"]["replacements"] == [["7", "2"]]
     assert len(done.patches) == sum(map(len, patches.values()))
+
+
+def test_where_nothing_ran_or_one_program_is_there_twice_maintainers_decide(
+    tmp_path: Path,
+) -> None:
+    larger = [("1 2\n", "2\n"), ("3 4\n", "4\n"), ("9 5\n", "9\n"), ("6 6\n", "6\n")]
+    wrong_test = row("Wrong test", PRODUCT, [*TESTS, ("5 5\n", "11\n")], right=SUM)
+    wrong_test["solutions"] = {"language": [3, 3], "solution": [SUM, f"{SUM}\n"]}
+    rows = [
+        wrong_test,
+        row("Lost powers", f"{LOST}- 105 is no limit\n", TESTS, right=SUM),
+        row("Wrong example", SHOWN, larger, right=LARGER),
+    ]
+    source = write_rows_of(tmp_path, rows)
+    audit(config(source, tmp_path / "run"), patch_folder=tmp_path / "patch")
+    (output,) = patches_of(tmp_path / "patch")["1", "test_no_reference_passes"]
+    assert output["change"] == {"action": "decide", "test": 5}
+    assert output["evidence"]["input_sha256"] == hashlib.sha256(b"5 5\n").hexdigest()
+    settings = config(source, tmp_path / "static")
+    audit(settings, runs_programs=False, patch_folder=tmp_path / "patch")
+    static = patches_of(tmp_path / "patch")
+    (example,) = static["3", "statement_contradicts_test"]
+    assert example["change"]["action"] == "decide"
+    assert example["evidence"]["references"] == "do not decide"
+    (power,) = static["2", "lost_power"]
+    assert power["change"]["action"] == "decide"
 
 
 def test_no_change_is_proposed_for_a_number_in_another_notation_nor_for_prose(

@@ -6,6 +6,7 @@ A patch says what it rests on, and who decides where the evidence does not: a si
 fails may be wrong itself.
 """
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -41,6 +42,9 @@ _POWER = re.compile(r"(?<![\w.])(?P<base>-?\d+)\^(?P<exponent>-?\d+)")
 _UNDECIDED = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_FAULT)
 """Outcomes that say nothing about a test's answer."""
 
+_PASSED = frozenset({"few_hidden_tests", "all_tests_shown"})
+"""Faults of verify that are found where accepted programs passed all tests."""
+
 PatchKind = Literal[
     "test_no_reference_passes",
     "references_disagree",
@@ -51,7 +55,6 @@ PatchKind = Literal[
 ]
 Action = Literal[
     "replace_output",
-    "drop_test",
     "mark_solution_wrong",
     "replace_text",
     "remove_row",
@@ -99,7 +102,7 @@ def write_patches(
     candidates = [row for row in rows if isinstance(row, Candidate)]
     patches: list[Patch] = []
     for candidate in candidates:
-        patches += _find_static(candidate)
+        patches += _find_static(candidate, has_run=open_judge is not None)
     failing = [candidate for candidate in candidates if _has_failing(candidate)]
     if failing and open_judge is not None:
         with open_judge() as judge:
@@ -116,8 +119,13 @@ def _has_failing(candidate: Candidate) -> bool:
     return bool(kinds & {"reference_fails", "needs_checker"})
 
 
-def _find_static(candidate: Candidate) -> Iterator[Patch]:
-    """Yield the patches that need no program to run."""
+def _find_static(candidate: Candidate, *, has_run: bool) -> Iterator[Patch]:
+    """Yield the patches that need no program to run.
+
+    Args:
+        candidate: an audited row.
+        has_run: whether the audit ran its programs.
+    """
     for fault in find_in(candidate):
         evidence: dict[str, object] = {"found": _cut(fault.detail)}
         if fault.kind in _COPIES:
@@ -127,7 +135,7 @@ def _find_static(candidate: Candidate) -> Iterator[Patch]:
             action: Action = "remove_row" if is_same else "decide"
             yield _patch(candidate, _COPIES[fault.kind], evidence, action=action)
     yield from _find_lost_powers(candidate)
-    yield from _find_contradictions(candidate)
+    yield from _find_contradictions(candidate, has_proof=has_run and _has_proof(candidate))
 
 
 def _patch(
@@ -154,20 +162,32 @@ def _cut(text: str) -> str:
     return f"{text[:_MOST_SHOWN]} [... of {len(text)} characters]"
 
 
+def _digest(text: str) -> str:
+    """Return what names a whole input: a test's number is its place among the cleaned tests."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def _find_lost_powers(candidate: Candidate) -> Iterator[Patch]:
     """Yield a patch for the numbers of a statement that were powers, such as 105 for 10^5."""
     for line in candidate.lineage:
         if line.step == RESTORE_POWERS and line.field == "statement":
             restored = sorted(_find_powers(candidate))
+            # Where the same digits stay elsewhere, replacing all of them would spoil data.
+            is_sure = not any(_stands_in(lost, candidate.statement) for lost, _ in restored)
             yield _patch(
                 candidate,
                 "lost_power",
                 {"found": line.detail},
-                action="replace_text",
+                action="replace_text" if is_sure else "decide",
                 field="statement",
                 replacements=restored,
             )
             return
+
+
+def _stands_in(lost: str, text: str) -> bool:
+    """Whether a number stands in a text as a whole word."""
+    return re.search(rf"(?<![\w.^]){re.escape(lost)}(?![\w^])", text) is not None
 
 
 def _find_powers(candidate: Candidate) -> set[tuple[str, str]]:
@@ -249,14 +269,25 @@ def _is_same_value(first: str, second: str) -> bool:
     return difference <= 10.0**-fewest
 
 
-def _find_contradictions(candidate: Candidate) -> Iterator[Patch]:
-    """Yield a patch for each test whose output differs from the statement's."""
-    kinds = {fault.kind for fault in find_in(candidate)}
-    # References that pass all tests speak for these.
-    has_proof = bool(candidate.solutions) and not kinds & {"reference_fails", "needs_checker"}
+def _has_proof(candidate: Candidate) -> bool:
+    """Whether accepted programs passed the tests of a row, if programs ran."""
+    verified = {fault.kind for fault in find_in(candidate) if fault.stage == "verify"}
+    has_fault = bool(verified - _PASSED)
+    has_accepted = any(solution.known == "accepted" for solution in candidate.solutions)
+    return has_accepted and not has_fault
+
+
+def _find_contradictions(candidate: Candidate, *, has_proof: bool) -> Iterator[Patch]:
+    """Yield a patch for each test whose output differs from the statement's.
+
+    Args:
+        candidate: an audited row.
+        has_proof: whether accepted programs are known to pass its tests.
+    """
     for number, test, example in _list_contradictions(candidate):
         evidence: dict[str, object] = {
             "input": _cut(test.input),
+            "input_sha256": _digest(test.input),
             "test_output": _cut(test.output),
             "statement_output": _cut(example.output),
             "references": "pass the test" if has_proof else "do not decide",
@@ -299,13 +330,14 @@ class _Answers(NamedTuple):
 
 def _compare_programs(candidate: Candidate, judge: Judge) -> Iterator[Patch]:
     """Yield a patch for each test that no accepted program passes, or on which they disagree."""
-    numbers = []
-    programs = []
+    # A program that is there twice confirms nothing: by its code, the number of the first.
+    numbers_by_code: dict[Program, int] = {}
     for number, solution in enumerate(candidate.solutions):
         language = language_of(solution, candidate)
-        if solution.known == "accepted" and language and len(programs) < _MOST_PROGRAMS:
-            numbers.append(number)
-            programs.append(Program(solution.code, language))
+        if solution.known == "accepted" and language:
+            numbers_by_code.setdefault(Program(solution.code.strip(), language), number)
+    programs = list(numbers_by_code)[:_MOST_PROGRAMS]
+    numbers = list(numbers_by_code.values())[:_MOST_PROGRAMS]
     verdicts = _judge_all(candidate, programs, judge)
     for place, test in enumerate(candidate.tests):
         answers = _answers_to(place, numbers, verdicts)
@@ -366,6 +398,7 @@ def _explain(
     outputs = {str(number): _cut(output) for number, output in answers.outputs.items()}
     evidence: dict[str, object] = {
         "input": _cut(test.input),
+        "input_sha256": _digest(test.input),
         "expected": _cut(test.output),
         "passing_solutions": answers.passing,
         "failing_solutions": outputs,
@@ -398,8 +431,7 @@ def _explain(
             output=agreed,
         )
     # One reference alone may be wrong itself; several that differ decide nothing.
-    action: Action = "drop_test" if len(answers.outputs) > 1 else "decide"
-    return _patch(candidate, "test_no_reference_passes", evidence, action=action, test=place)
+    return _patch(candidate, "test_no_reference_passes", evidence, action="decide", test=place)
 
 
 def _shown_output(candidate: Candidate, test: TestCase) -> str:
