@@ -11,17 +11,24 @@ import pytest
 
 from microcoder.data.clean.samples import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
-from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, InputRecipe
+from microcoder.data.formats.candidates import (
+    Candidate,
+    InputKit,
+    InputProgram,
+    InputRecipe,
+    Origin,
+)
 from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, extremes, mutation, search, stage
 from microcoder.data.testgen.answers import Answering, Judges
+from microcoder.data.testgen.made import MadeTest
 from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.data.testgen.trials import find_wrong
+from microcoder.data.testgen.trials import WrongProgram, find_wrong, try_tests
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.core.types import Outcome, Program, TestCase
 from tests.data.clean.local_endpoint import endpoint_of
 
 STATEMENT = """Return how many of the numbers are larger than the one before.
@@ -318,3 +325,12 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
 def test_without_given_tests_mutants_are_tried_all_the_same(judges: Open) -> None:
     answering = Answering(judges(), make_candidate(tests=[]), [Program(RIGHT)])
     assert any(wrong.is_mutant for wrong in find_wrong(answering))
+
+
+def test_a_mutant_that_meets_a_limit_says_nothing(judges: Open) -> None:
+    answering = Answering(judges(), make_candidate(), [Program(RIGHT)])
+    test = TestCase(input="[1, 2]", output="1")
+    made = MadeTest(test, Origin(kind="tiny/all"), "generated", 0.1)
+    endless = Program("class Solution:\n    def rises(self, nums):\n        while True: pass\n")
+    wrong = [WrongProgram(endless, is_mutant=True), WrongProgram(endless)]
+    assert [trial.is_late for trial in try_tests(answering, wrong, [made])] == [True, False]

@@ -271,10 +271,10 @@ def _is_same_value(first: str, second: str) -> bool:
 
 def _has_proof(candidate: Candidate) -> bool:
     """Whether accepted programs passed the tests of a row, if programs ran."""
-    verified = {fault.kind for fault in find_in(candidate) if fault.stage == "verify"}
-    has_fault = bool(verified - _PASSED)
-    has_accepted = any(solution.known == "accepted" for solution in candidate.solutions)
-    return has_accepted and not has_fault
+    for fault in find_in(candidate):
+        if fault.stage == "verify" and fault.kind not in _PASSED:
+            return False
+    return any(solution.known == "accepted" for solution in candidate.solutions)
 
 
 def _find_contradictions(candidate: Candidate, *, has_proof: bool) -> Iterator[Patch]:

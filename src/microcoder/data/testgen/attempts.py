@@ -8,6 +8,7 @@ lineage says how many agreed, and on what.
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from microcoder.data.clean.samples import count_hidden
 from microcoder.data.completions import Endpoint
@@ -36,6 +37,14 @@ _TRIAL_SECONDS = 20.0
 """CPU seconds that an attempt gets for a given test, unless the source allows more."""
 _AGREE_SECONDS = 4.0
 """CPU seconds that an attempt gets for another's test, twice those of the first."""
+
+
+class _Agreement(NamedTuple):
+    """Attempts that answer inputs alike."""
+
+    programs: list[Program]
+    num_answered: int
+    """Inputs that they answered."""
 
 
 def adopt_references(
@@ -72,11 +81,14 @@ def adopt_references(
     num_hidden = count_hidden(candidate)
     if num_hidden + len(inputs) < _LEAST_INPUTS:
         return _note(candidate, f"{shares}; {len(inputs)} inputs are certified, too few")
-    agreeing = _find_agreeing(answering, passing, inputs)
-    detail = f"{shares}; {len(agreeing)} agree on {len(inputs)} certified inputs"
+    agreeing, num_answered = _find_agreeing(answering, passing, inputs)
+    detail = f"{shares}; {len(agreeing)} agree on {num_answered} of {len(inputs)} certified inputs"
     # As many must agree as would win a vote.
     is_majority = 2 * len(agreeing) > len(passing)
     if len(agreeing) < _LEAST_AGREEING or not is_majority:
+        return _note(candidate, detail)
+    # What was made and not answered is no agreement.
+    if num_hidden + num_answered < _LEAST_INPUTS:
         return _note(candidate, detail)
     adopted = tuple(
         Solution(code=program.code or "", language=program.language, name="attempt")
@@ -120,16 +132,16 @@ def _find_agreeing(
     answering: Answering,
     passing: Sequence[Program],
     inputs: Sequence[MadeInput],
-) -> list[Program]:
+) -> _Agreement:
     """Return the largest group of attempts that answer the inputs alike, of equals the first.
 
     Without inputs all do: they passed the same tests.
     """
     if not inputs:
-        return list(passing)
-    best: list[Program] = []
+        return _Agreement(list(passing), 0)
+    best = _Agreement([], 0)
     left = list(passing)
-    while len(left) > len(best):
+    while len(left) > len(best.programs):
         leader = left[0]
         # Half of the inputs, since one may be slow on some.
         answers = Answering(answering.judges, answering.candidate, [leader])
@@ -137,8 +149,8 @@ def _find_agreeing(
         group = [leader]
         if 2 * len(tests) >= len(inputs):
             group += _accepted_of(answering, left[1:], tests, seconds=_AGREE_SECONDS)
-        if len(group) > len(best):
-            best = group
+        if len(group) > len(best.programs):
+            best = _Agreement(group, len(tests))
         left = [program for program in left if program not in group]
     return best
 

@@ -98,24 +98,30 @@ def make_mutants(
         seed: decides which mistakes are made.
     """
     source = random.Random(seed)
-    by_kind: dict[tuple[str, int], list[Program]] = {}
+    by_kind: dict[tuple[str, int], list[tuple[Program, _Mistake]]] = {}
     for number, program in enumerate(programs):
         code = program.code or ""
         if program.language not in _COMMENTS or len(code) > _MOST_BYTES:
             continue
         for mistake in _find_mistakes(code, program.language, source):
-            changed = code[: mistake.start] + mistake.text + code[mistake.end :]
-            mutant = Program(changed, program.language)
-            by_kind.setdefault((mistake.kind, number), []).append(mutant)
-    for mutants in by_kind.values():
-        source.shuffle(mutants)
+            by_kind.setdefault((mistake.kind, number), []).append((program, mistake))
+    for mistakes in by_kind.values():
+        source.shuffle(mistakes)
     queues = [by_kind[key] for key in sorted(by_kind)]
     chosen: list[Program] = []
     while queues and len(chosen) < most:
         # One of each kind and program a round.
-        chosen += [queue.pop() for queue in queues]
+        for queue in queues:
+            chosen.append(_make(*queue.pop()))
         queues = [queue for queue in queues if queue]
     return list(dict.fromkeys(chosen))[:most]
+
+
+def _make(program: Program, mistake: _Mistake) -> Program:
+    """Return a program with a mistake; only of the chosen ones, since a table has thousands."""
+    code = program.code or ""
+    changed = code[: mistake.start] + mistake.text + code[mistake.end :]
+    return Program(changed, program.language)
 
 
 def _find_mistakes(

@@ -13,7 +13,7 @@ from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.models import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
-from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, find_text_repeats
+from microcoder.data.inputs.texts import TEXT_CHANGES, Repeats, change_text, find_text_repeats
 from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.settings import MOST_MADE
@@ -318,7 +318,8 @@ def change_known_texts(
     if not parents:
         return []
     constants = list(map(str, find_constants(candidate, _PHRASE)))
-    all_differ = must_differ(candidate)
+    # Where all differ; read once, since known inputs are long.
+    seen = _find_known_repeats(known) if must_differ(candidate) else None
     made: dict[str, MadeInput] = {}
     for number, name in zip(range(2 * most), cycle(TEXT_CHANGES)):
         kind = f"changed/{name}"
@@ -333,7 +334,7 @@ def change_known_texts(
         )
         if text is None or text.strip() in made:
             continue
-        if all_differ and _repeats_anew(text, known):
+        if seen is not None and _repeats_anew(text, seen):
             continue
         origin = Origin(
             kind=kind,
@@ -346,15 +347,25 @@ def change_known_texts(
     return list(made.values())
 
 
-def _repeats_anew(text: str, known: Sequence[TestCase]) -> bool:
+def _find_known_repeats(known: Sequence[TestCase]) -> Repeats:
+    """Return what repeats in some of the known inputs."""
+    has_lines = False
+    has_tokens = False
+    for test in known[:_MOST_KNOWN]:
+        repeats = find_text_repeats(test.input)
+        has_lines |= repeats.lines
+        has_tokens |= repeats.tokens
+    return Repeats(has_lines, has_tokens)
+
+
+def _repeats_anew(text: str, seen: Repeats) -> bool:
     """Whether lines, or tokens of a line, repeat in a text and in no known input.
 
     Where they do in a known one, other things are those that the statement says are distinct.
     """
     repeats = find_text_repeats(text)
-    before = [find_text_repeats(test.input) for test in known[:_MOST_KNOWN]]
-    new_lines = repeats.lines and not any(item.lines for item in before)
-    new_tokens = repeats.tokens and not any(item.tokens for item in before)
+    new_lines = repeats.lines and not seen.lines
+    new_tokens = repeats.tokens and not seen.tokens
     return new_lines or new_tokens
 
 

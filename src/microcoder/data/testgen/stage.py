@@ -91,13 +91,14 @@ def _try_all(
     search: InputSearch,
     tests: list[MadeTest],
 ) -> list[Trial]:
-    """Return what wrong programs fail of the made tests.
+    """Return what wrong programs fail of the made tests; of mutants, those that met no limit.
 
     While some fail none, more inputs are made of the known and made ones. Their tests are added to
     `tests`.
     """
     trials = try_tests(answering, find_wrong(answering), tests)
     for number in range(1, ROUNDS + 1):
+        trials = [trial for trial in trials if not trial.is_late]
         survivors = [trial for trial in trials if not trial.failed]
         if not survivors:
             break
@@ -108,8 +109,9 @@ def _try_all(
         tried = try_tests(answering, wrong, more)
         for trial, repeated in zip(survivors, tried, strict=True):
             trial.failed = frozenset(len(tests) + place for place in repeated.failed)
+            trial.is_late = repeated.is_late
         tests += more
-    return trials
+    return [trial for trial in trials if not trial.is_late]
 
 
 def _has_enough(candidate: Candidate, settings: GenerateSettings) -> bool:

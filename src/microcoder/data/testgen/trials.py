@@ -52,6 +52,8 @@ class Trial:
     wrong: WrongProgram
     failed: frozenset[int] = frozenset()
     """Indices of the made tests that it surely fails."""
+    is_late: bool = False
+    """Whether it is a mutant that met a limit: a clock may have decided, so nothing follows."""
 
 
 def find_wrong(answering: Answering) -> list[WrongProgram]:
@@ -127,7 +129,8 @@ def try_tests(
         for number, result in zip(small, verdict.tests, strict=False):
             if _is_caught(result, tests[number].test):
                 failed.add(number)
-        trials.append(Trial(item, frozenset(failed)))
+        met_limit = any(result.verdict in _LIMITS for result in verdict.tests)
+        trials.append(Trial(item, frozenset(failed), is_late=item.is_mutant and met_limit))
     return trials
 
 
