@@ -1,7 +1,6 @@
 """Problems without a right program get one that attempts agree on."""
 
 import json
-from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -10,14 +9,13 @@ from microcoder.data import read_problems
 from microcoder.data.corpus.build import plan_build, run_build
 from microcoder.data.corpus.settings import BuildConfig, SourceSettings
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.testgen import mutation
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.attempts import FLAG, adopt_references
 from microcoder.data.testgen.settings import GenerateSettings
-from microcoder.judge import Judge
+from tests.data.testgen.conftest import Open
 from tests.data.testgen.test_generate import HARD_CODED, RIGHT, make_candidate
 
-Open = Callable[[], Judges]
+pytestmark = pytest.mark.usefixtures("few_mutations")
 OTHER = """class Solution:
     def rises(self, nums: List[int]) -> int:
         return sum(a < b for a, b in zip(nums, nums[1:]))
@@ -33,22 +31,6 @@ def answer(code: str) -> str:
 
 def never() -> Judges:
     raise AssertionError("nothing had to be run")
-
-
-@pytest.fixture(scope="module")
-def judges() -> Iterator[Open]:
-    with (
-        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
-        Judge(workers=1, stop="first_failure", cache_size=0) as brief,
-    ):
-        yield lambda: Judges(thorough, brief)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_mutations() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mutation, "MOST_MADE", 20)
-        yield
 
 
 def adopt(judges: Open, *codes: str, **fields: object) -> Candidate:

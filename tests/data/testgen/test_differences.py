@@ -1,40 +1,20 @@
 """Accepted programs that differ on a valid input: another comparison, or no problem to train on."""
 
-from collections.abc import Callable, Iterator
-
 import pytest
 
 from microcoder.data.formats.candidates import Candidate, Rejection
-from microcoder.data.testgen import mutation
-from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.judge import Judge
 from microcoder.judge.core.types import Checker
+from tests.data.testgen.conftest import Open
 from tests.data.testgen.test_generate import make_candidate
 
-Open = Callable[[], Judges]
+pytestmark = pytest.mark.usefixtures("few_mutations")
 HEAD = "class Solution:\n    def rises(self, nums: List[int]) -> List[int]:\n        return "
 SORTED = f"{HEAD}sorted(nums)\n"
 FALLING = f"{HEAD}sorted(nums)[::-1]\n"
 LARGEST = f"{HEAD}max(nums)\n"
 SMALLEST = f"{HEAD}min(nums)\n"
-
-
-@pytest.fixture(scope="module")
-def judges() -> Iterator[Open]:
-    with (
-        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
-        Judge(workers=1, stop="first_failure", cache_size=0) as brief,
-    ):
-        yield lambda: Judges(thorough, brief)
-
-
-@pytest.fixture(autouse=True, scope="module")
-def few_mutations() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(mutation, "MOST_MADE", 20)
-        yield
 
 
 def made_with(judges: Open, *codes: str, value: str = "[7, 7]") -> Candidate | Rejection:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
@@ -20,16 +20,16 @@ from microcoder.data.formats.candidates import (
 )
 from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, extremes, mutation, search, stage
-from microcoder.data.testgen.answers import Answering, Judges
+from microcoder.data.testgen.answers import Answering
 from microcoder.data.testgen.made import MadeTest
 from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
 from microcoder.data.testgen.trials import WrongProgram, find_wrong, try_tests
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
-from microcoder.judge import Judge
 from microcoder.judge.core.types import Outcome, Program, TestCase
 from tests.data.clean.local_endpoint import endpoint_of
+from tests.data.testgen.conftest import Open
 
 STATEMENT = """Return how many of the numbers are larger than the one before.
 
@@ -69,16 +69,6 @@ VALIDATOR = InputProgram(
 )
 SMALL = GenerateSettings(min_hidden_tests=10)
 KNOWN = "nums in ([1, 3, 2, 4], [5, 5, 9])"
-Open = Callable[[], Judges]
-
-
-@pytest.fixture(scope="module")
-def judges() -> Iterator[Open]:
-    with (
-        Judge(workers=1, stop="first_limit", cache_size=0) as thorough,
-        Judge(workers=1, stop="first_failure", cache_size=0) as brief,
-    ):
-        yield lambda: Judges(thorough, brief)
 
 
 @pytest.fixture(autouse=True, scope="module")

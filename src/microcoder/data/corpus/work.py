@@ -381,12 +381,7 @@ def open_references(
             texts += responses.get(name, [])
         return adopt_references(candidate, texts, open_judges, settings, endpoint)
 
-    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        # One by one, so that progress is shown by rows.
-        for candidate in candidates:
-            yield process_row(candidate, "filter", adopt)
-
-    return work
+    return _one_by_one("filter", adopt)
 
 
 def open_generate(
@@ -404,12 +399,7 @@ def open_generate(
     def make(candidate: Candidate) -> Row:
         return generate(candidate, open_judges, settings, endpoint)
 
-    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
-        # One by one, so that progress is shown by rows.
-        for candidate in candidates:
-            yield process_row(candidate, "generate", make)
-
-    return work
+    return _one_by_one("generate", make)
 
 
 def open_verify(
@@ -454,6 +444,16 @@ def open_verify(
 def _count_characters(candidate: Candidate) -> int:
     """Return the characters of a problem's tests."""
     return sum(len(test.input) + len(test.output) for test in candidate.tests)
+
+
+def _one_by_one(stage: Stage, do: Callable[[Candidate], Row]) -> Work:
+    """Return the work of a step that takes rows one by one, so that progress is shown by rows."""
+
+    def work(candidates: Iterable[Candidate]) -> Iterator[Row]:
+        for candidate in candidates:
+            yield process_row(candidate, stage, do)
+
+    return work
 
 
 def _map(

@@ -213,6 +213,23 @@ class Answering:
             problems.append(problem)
         return self.judges.brief.judge(programs, problems)
 
+    def list_accepted(
+        self,
+        programs: Sequence[Program],
+        tests: Sequence[TestCase],
+        *,
+        seconds: float,
+    ) -> list[Program]:
+        """Return the programs that pass all of these tests; the arguments are `judge_briefly`'s."""
+        if not programs:
+            return []
+        verdicts = self.judge_briefly(programs, tests, seconds=seconds)
+        accepted = []
+        for program, verdict in zip(programs, verdicts, strict=True):
+            if verdict.is_accepted:
+                accepted.append(program)
+        return accepted
+
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
         """Return what the first reference prints; None without an answer."""
         judge = self.judges.thorough

@@ -19,7 +19,7 @@ from microcoder.data.testgen.programs import find_references
 from microcoder.data.testgen.search import find_inputs
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.judge.core.extract import extract_program
-from microcoder.judge.core.types import Program, TestCase
+from microcoder.judge.core.types import Program
 
 STEP = "references/1"
 """Name and version of the step in the lineage of a candidate."""
@@ -125,7 +125,7 @@ def _find_passing(answering: Answering) -> list[Program]:
     if not tests:
         return list(answering.references)
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
-    return _accepted_of(answering, answering.references, tests, seconds=seconds)
+    return answering.list_accepted(answering.references, tests, seconds=seconds)
 
 
 def _find_agreeing(
@@ -148,26 +148,8 @@ def _find_agreeing(
         tests = [made.test for made in answers.answer_all(inputs, num_slow=0)]
         group = [leader]
         if 2 * len(tests) >= len(inputs):
-            group += _accepted_of(answering, left[1:], tests, seconds=_AGREE_SECONDS)
+            group += answering.list_accepted(left[1:], tests, seconds=_AGREE_SECONDS)
         if len(group) > len(best.programs):
             best = _Agreement(group, len(tests))
         left = [program for program in left if program not in group]
     return best
-
-
-def _accepted_of(
-    answering: Answering,
-    programs: Sequence[Program],
-    tests: Sequence[TestCase],
-    *,
-    seconds: float,
-) -> list[Program]:
-    """Return the programs that pass all of these tests."""
-    if not programs:
-        return []
-    verdicts = answering.judge_briefly(programs, tests, seconds=seconds)
-    accepted = []
-    for program, verdict in zip(programs, verdicts, strict=True):
-        if verdict.is_accepted:
-            accepted.append(program)
-    return accepted

@@ -45,12 +45,7 @@ def find_passing_references(answering: Answering) -> Sequence[Program]:
     if not tests:
         return tried[:_MOST_REFERENCES]
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
-    verdicts = answering.judge_briefly(tried, tests, seconds=seconds)
-    passing = []
-    for program, verdict in zip(tried, verdicts, strict=True):
-        if verdict.is_accepted:
-            passing.append(program)
-    return passing[:_MOST_REFERENCES]
+    return answering.list_accepted(tried, tests, seconds=seconds)[:_MOST_REFERENCES]
 
 
 def knows_slow(candidate: Candidate) -> bool:

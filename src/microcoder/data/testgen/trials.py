@@ -75,12 +75,7 @@ def _find_uncaught(answering: Answering, mutants: Sequence[Program]) -> list[Pro
     tests = answering.candidate.tests
     if not tests:
         return list(mutants)
-    verdicts = answering.judge_briefly(mutants, tests, seconds=_WRONG_SECONDS)
-    uncaught = []
-    for program, verdict in zip(mutants, verdicts, strict=True):
-        if verdict.is_accepted:
-            uncaught.append(program)
-    return uncaught
+    return answering.list_accepted(mutants, tests, seconds=_WRONG_SECONDS)
 
 
 def _make_mutants(answering: Answering, *, has_enough: bool) -> list[Program]:
