@@ -10,11 +10,11 @@ Adapters of other projects have the same form, in files such as `examples/judges
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import importlib.util
 import inspect
 import json
-import math
 import os
 import subprocess as processes
 import sys
@@ -154,18 +154,7 @@ def lcb(reference: str) -> tuple[Ask, str]:
 
 def by_its_signature(check: Callable[..., Any]) -> Ask:
     """Return a judge that calls `check`, which has LiveCodeBench's signature."""
-
-    def ask(case: dict[str, Any]) -> bool:
-        results, _ = check(
-            {"input_output": json.dumps(list_tests(case))},
-            case["code"],
-            timeout=math.ceil(case["time_limit_seconds"]),
-            debug=False,
-        )
-        # True or 1 is a pass; other numbers, which are negative, say why a test failed.
-        return bool(results) and all(plain(result) == 1 for result in results)
-
-    return ask
+    return _rewards().call_livecodebench(check)
 
 
 def plain(result: object) -> object:
@@ -216,6 +205,7 @@ def command(line: str) -> tuple[Ask, str]:
     return fitted, line
 
 
+@functools.cache
 def _rewards() -> types.ModuleType:
     """Return the module `rewards`, which stands beside this one and is imported by its path."""
     folder = os.path.dirname(os.path.abspath(__file__))
@@ -274,10 +264,4 @@ def list_tests(case: dict[str, Any]) -> dict[str, Any]:
 
     That is a dictionary of inputs, outputs and, for a function, fn_name.
     """
-    tests = {
-        "inputs": [text for text, _ in case["tests"]],
-        "outputs": [expected for _, expected in case["tests"]],
-    }
-    if case.get("fn_name"):
-        tests["fn_name"] = case["fn_name"]
-    return tests
+    return _rewards().lay_out_dict(case)

@@ -271,7 +271,7 @@ def _list_calls(function: Callable[..., Any]) -> Iterator[tuple[str, Call]]:
             about = _describe("verifiers", completion, tests)
             yield about, _by_verifiers(function, completion, tests)
     elif {"sample", "generation"} <= parameters.keys():
-        yield "as LiveCodeBench does", _by_livecodebench(function)
+        yield "as LiveCodeBench does", call_livecodebench(function)
     elif "messages" in parameters:
         for tests in TESTS:
             about = _describe("eval-protocol", lay_out_messages, tests)
@@ -381,17 +381,13 @@ def _by_messages(function: Callable[..., Any], tests: Layout) -> Call:
     return call
 
 
-def _by_livecodebench(function: Callable[..., Any]) -> Call:
+def call_livecodebench(function: Callable[..., Any]) -> Callable[[Case], bool]:
     """LiveCodeBench: `check_correctness(sample, generation, timeout)`, a result a test."""
 
-    def call(case: Case) -> object:
-        offered = {
-            "sample": {"input_output": lay_out_json(case)},
-            "generation": case["code"],
-            "timeout": math.ceil(case["time_limit_seconds"]),
-            "debug": False,
-        }
-        returned = function(**_choose(function, offered))
+    def call(case: Case) -> bool:
+        options = {"timeout": math.ceil(case["time_limit_seconds"]), "debug": False}
+        sample = {"input_output": lay_out_json(case)}
+        returned = function(sample, case["code"], **_choose(function, options))
         # Some return what they saw beside the results.
         results = returned[0] if isinstance(returned, tuple) else returned
         # True or 1 is a pass; other numbers, which are negative, say why a test failed.
