@@ -137,21 +137,52 @@ def recognise_files(paths: Sequence[Path], *, against: str = "") -> Recognised:
     Raises:
         DataError: no file has problems, or none has answers; what was seen and what is missing.
     """
-    tables = {path: read_rows_of_any(path) for path in paths}
-    readings = {path: find_reading(rows[:NUM_LOOKED_AT]) for path, rows in tables.items()}
-    with_problems = [path for path in paths if readings[path] is not None]
+    tables = [_open_table(path) for path in paths]
+    with_problems = [table for table in tables if table.reading is not None]
     if not with_problems:
-        raise _no_problems(paths, tables)
+        raise _no_problems(tables)
+    chosen = with_problems[0]
     if len(with_problems) > 1:
-        with_problems = [_choose_problems(with_problems, tables, readings)]
-    (path,) = with_problems
-    reading = readings[path]
-    assert reading is not None
-    said = [f"{path}: problems, {len(tables[path])} rows ({reading.describe() or 'our own rows'})"]
-    others = [other for other in paths if other != path]
+        chosen = _choose_problems(with_problems)
+    others = [table for table in tables if table is not chosen]
     if not others:
-        return _take_one(path, tables[path], reading, said, against)
-    return _take_two(tables[path], reading, others[0], tables[others[0]], said, against)
+        return _take_one(chosen, against)
+    return _take_two(chosen, others[0], against)
+
+
+@dataclass(frozen=True, slots=True)
+class _Table:
+    """A file's rows, and how they are read as problems."""
+
+    path: Path
+    rows: Sequence[Row]
+    reading: _Reading | None
+    """None if they are no problems."""
+
+    @property
+    def first_rows(self) -> Sequence[Row]:
+        """The rows by which the file is told."""
+        return self.rows[:NUM_LOOKED_AT]
+
+    @property
+    def own_columns(self) -> set[str]:
+        """The columns that are the problems' own; none if the rows are no problems."""
+        if self.reading is None:
+            return set()
+        return _own_columns(self.rows[0], self.reading)
+
+    def find_answers(self) -> str:
+        """Return the column of answers; empty without one."""
+        return find_answers(self.first_rows, self.own_columns)
+
+    def describe_columns(self) -> str:
+        """Return the names of its columns."""
+        return shorten(", ".join(list_paths(self.rows[0])))
+
+
+def _open_table(path: Path) -> _Table:
+    rows = read_rows_of_any(path)
+    return _Table(path, rows, find_reading(rows[:NUM_LOOKED_AT]))
 
 
 # ----- Problems.
@@ -334,19 +365,23 @@ def _own_columns(row: Row, reading: _Reading) -> set[str]:
     return {path for path in taken if _value_at(row, path) is not None}
 
 
-def _name_problems(
-    rows: Sequence[Row], reading: _Reading
-) -> tuple[list[Problem], list[str], list[str]]:
-    """Return the distinct problems of rows, the id of each row's, and what could not be read.
+def _name_problems(table: _Table, said: list[str]) -> tuple[list[Problem], list[str]]:
+    """Return the distinct problems of a table, and the id of each row's.
+
+    What was read, and what could not be, is added to what is said.
 
     Rows of one problem and several answers hold it several times. Different problems of one name,
     as some sets have them, are told apart by a number behind it.
     """
+    reading = table.reading
+    assert reading is not None
+    how = reading.describe() or "our own rows"
+    said.append(f"{table.path}: problems, {len(table.rows)} rows ({how})")
     problems: dict[str, Problem] = {}
     taken: set[str] = set()
     ids = []
     refused = []
-    for number, row in enumerate(rows, 1):
+    for number, row in enumerate(table.rows, 1):
         try:
             problem = read_problem(row, reading.format, columns=reading.columns)
         except DataError as error:
@@ -359,7 +394,11 @@ def _name_problems(
             taken.add(name)
             problems[content] = problem.model_copy(update={"id": name})
         ids.append(problems[content].id)
-    return list(problems.values()), ids, refused
+    if refused:
+        said.append(
+            f"{len(refused)} rows are no problem that can be judged, and left out: {refused[0]}"
+        )
+    return list(problems.values()), ids
 
 
 def _free_name(name: str, taken: set[str]) -> str:
@@ -372,31 +411,27 @@ def _free_name(name: str, taken: set[str]) -> str:
     return free
 
 
-def _take_one(
-    path: Path, rows: Sequence[Row], reading: _Reading, said: list[str], against: str
-) -> Recognised:
+def _take_one(table: _Table, against: str) -> Recognised:
     """Return the problems of a file, and the answers that stand beside them."""
-    _check_column(rows, against)
-    problems, ids, refused = _name_problems(rows, reading)
-    said += _describe_refused(refused)
-    own = _own_columns(rows[0], reading)
-    column = find_answers(rows[:NUM_LOOKED_AT], own)
+    _check_column(table, against)
+    said: list[str] = []
+    problems, ids = _name_problems(table, said)
+    column = table.find_answers()
     if not column and all(problem.reference is None for problem in problems):
         # What nobody reads as a reference is an answer.
-        column = find_answers(rows[:NUM_LOOKED_AT], own - REFERENCES)
+        column = find_answers(table.first_rows, table.own_columns - REFERENCES)
     answers = []
     opinions = []
     if column:
         said.append(f"answers: column {column}")
-        for row, problem_id in zip(rows, ids, strict=True):
+        for row, problem_id in zip(table.rows, ids, strict=True):
             if problem_id:
                 answers.append({"problem_id": problem_id, "response": _value_at(row, column)})
                 opinions += _opinion_of(row, against)
     elif against:
-        shown = shorten(", ".join(list_paths(rows[0])))
         raise DataError(
-            f"--against {against}: {path} has no column of answers that it could be about "
-            f"(columns: {shown}); name the answers response, or code"
+            f"--against {against}: {table.path} has no column of answers that it could be about "
+            f"(columns: {table.describe_columns()}); name the answers response, or code"
         )
     else:
         said.append("answers: none beside them, so their own references are judged")
@@ -404,41 +439,31 @@ def _take_one(
             if problem.reference is not None:
                 answers.append({"problem_id": problem.id, "code": problem.reference})
     if not answers:
-        shown = shorten(", ".join(list_paths(rows[0])))
         raise DataError(
-            f"{path} has problems, but no answers and no references (columns: {shown}); add the "
-            f"file of answers: microcoder judge {path} ANSWERS"
+            f"{table.path} has problems, but no answers and no references (columns: "
+            f"{table.describe_columns()}); add the file of answers: microcoder judge {table.path} "
+            "ANSWERS"
         )
     return Recognised(tuple(problems), tuple(answers), tuple(opinions), tuple(said))
 
 
-def _take_two(
-    rows: Sequence[Row],
-    reading: _Reading,
-    path: Path,
-    answer_rows: Sequence[Row],
-    said: list[str],
-    against: str,
-) -> Recognised:
+def _take_two(table: _Table, beside: _Table, against: str) -> Recognised:
     """Return the problems of one file, and the answers of another."""
-    _check_column(answer_rows, against)
-    problems, ids, refused = _name_problems(rows, reading)
-    said += _describe_refused(refused)
-    own_reading = find_reading(answer_rows[:NUM_LOOKED_AT])
-    taken = _own_columns(answer_rows[0], own_reading) if own_reading is not None else set()
-    column = find_answers(answer_rows[:NUM_LOOKED_AT], taken)
+    _check_column(beside, against)
+    said: list[str] = []
+    problems, ids = _name_problems(table, said)
+    column = beside.find_answers()
     if not column:
-        shown = shorten(", ".join(list_paths(answer_rows[0])))
         raise DataError(
-            f"{path} has no column with programs or responses that hold one (columns: {shown}); "
-            "name the answers response, or code"
+            f"{beside.path} has no column with programs or responses that hold one (columns: "
+            f"{beside.describe_columns()}); name the answers response, or code"
         )
-    names, how = _join(rows, ids, answer_rows)
-    said.append(f"{path}: answers, column {column}, to the problem {how}")
+    names, how = _join(table.rows, ids, beside.rows)
+    said.append(f"{beside.path}: answers, column {column}, to the problem {how}")
     answers = []
     opinions = []
     num_strangers = 0
-    for row, problem_id in zip(answer_rows, names, strict=True):
+    for row, problem_id in zip(beside.rows, names, strict=True):
         if problem_id:
             answers.append({"problem_id": problem_id, "response": _value_at(row, column)})
             opinions += _opinion_of(row, against)
@@ -457,10 +482,10 @@ def _opinion_of(row: Row, against: str) -> list[object]:
     return [_value_at(row, against)]
 
 
-def _check_column(rows: Sequence[Row], against: str) -> None:
+def _check_column(table: _Table, against: str) -> None:
     """Raise DataError where no row has the column with another judge's verdicts."""
-    if against and not any(against in list(list_paths(row)) for row in rows):
-        shown = shorten(", ".join(list_paths(rows[0])))
+    if against and not any(against in list(list_paths(row)) for row in table.rows):
+        shown = table.describe_columns()
         raise DataError(f"--against {against}: the answers have no such column; they have {shown}")
 
 
@@ -540,34 +565,18 @@ def _rate_names(own: str, theirs: str) -> int:
     return 2 if is_name else 0
 
 
-def _describe_refused(refused: Sequence[str]) -> list[str]:
-    if not refused:
-        return []
-    return [f"{len(refused)} rows are no problem that can be judged, and left out: {refused[0]}"]
-
-
-def _choose_problems(
-    paths: Sequence[Path],
-    tables: Mapping[Path, Sequence[Row]],
-    readings: Mapping[Path, _Reading | None],
-) -> Path:
+def _choose_problems(tables: Sequence[_Table]) -> _Table:
     """Return of two files with problems the one without answers: the other repeats them."""
-    without = []
-    for path in paths:
-        reading = readings[path]
-        taken = _own_columns(tables[path][0], reading) if reading is not None else set()
-        if not find_answers(tables[path][:NUM_LOOKED_AT], taken):
-            without.append(path)
-    return without[0] if len(without) == 1 else paths[0]
+    without = [table for table in tables if not table.find_answers()]
+    return without[0] if len(without) == 1 else tables[0]
 
 
-def _no_problems(paths: Sequence[Path], tables: Mapping[Path, Sequence[Row]]) -> DataError:
+def _no_problems(tables: Sequence[_Table]) -> DataError:
     seen = []
-    for path in paths:
-        shown = shorten(", ".join(list_paths(tables[path][0])))
-        column = find_answers(tables[path][:NUM_LOOKED_AT], set())
+    for table in tables:
+        column = table.find_answers()
         kind = f"answers in {column}" if column else "no answers"
-        seen.append(f"{path} has {kind} and no tests (columns: {shown})")
+        seen.append(f"{table.path} has {kind} and no tests (columns: {table.describe_columns()})")
     return DataError(
         f"{'; '.join(seen)}; what is missing are tests: add the file of problems, or name its "
         "columns: microcoder judge --problems P --responses A "
