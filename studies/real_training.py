@@ -13,6 +13,7 @@ every number. MBPP's file needs its test rows: `microcoder data convert --with-t
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -97,12 +98,15 @@ def choose_heldout(
 
 
 def record(arm: str, run: Path) -> Iterator[Row]:
-    """Yield a run's held-out responses and its steps.
+    """Yield a run's held-out responses and its steps; of a fine-tuning it is one step for all.
 
     Args:
         arm: what the run is called in the records.
         run: its folder.
     """
+    if (run / "heldout").is_dir():
+        yield from _record_fine_tuning(arm, run)
+        return
     for file in sorted((run / "evaluations").glob("*.parquet")):
         for response in parquet.read_table(file).to_pylist():
             yield {
@@ -124,6 +128,33 @@ def record(arm: str, run: Path) -> Iterator[Row]:
         yield row
 
 
+def _record_fine_tuning(arm: str, run: Path) -> Iterator[Row]:
+    summary = json.loads((run / "summary.json").read_text(encoding="utf-8"))
+    for name, step in (("before", 0), ("after", summary["num_updates"])):
+        folder = run / "heldout" / name
+        verdicts = {}
+        for row in read_rows(folder / "verdicts.jsonl"):
+            verdicts[row["problem_id"], row["sample_index"]] = row["verdict"]
+        for response in read_rows(folder / "samples.jsonl"):
+            key = (response["problem_id"], response["sample_index"])
+            yield {
+                "arm": arm,
+                "step": step,
+                "problem": response["problem_id"],
+                "sample": response["sample_index"],
+                "verdict": verdicts[key],
+                "has_program": response["program"] is not None,
+                "truncated": response["is_truncated"],
+                "tokens": response["num_tokens"],
+            }
+    yield {
+        "arm": arm,
+        "answers": summary["num_answers"],
+        "answer_tokens": summary["num_tokens"],
+        "losses": summary["losses"],
+    }
+
+
 def describe(rows: Sequence[Row]) -> str:
     """Return every number of the page, as lines."""
     by_arm: dict[str, list[Row]] = defaultdict(list)
@@ -133,7 +164,13 @@ def describe(rows: Sequence[Row]) -> str:
     for arm, found in by_arm.items():
         lines.append(f"## {arm}")
         lines += _describe_heldout(found)
-        lines += _describe_steps([row for row in found if "trained" in row])
+        steps = [row for row in found if "trained" in row]
+        if steps:
+            lines += _describe_steps(steps)
+        for row in found:
+            if "answers" in row:
+                losses = ", ".join(f"{loss:.3f}" for loss in row["losses"])
+                lines.append(f"fine-tuned on {row['answers']} answers; losses {losses}")
     return "\n".join(lines)
 
 
