@@ -1,5 +1,7 @@
 """Interactive problems: a program and an interactor talk, and the end of both decides."""
 
+from collections.abc import Iterator
+
 import pytest
 from pydantic import ValidationError
 
@@ -274,7 +276,7 @@ def checked_short(**fields: object) -> Problem:
 
 
 @pytest.fixture(scope="module")
-def judge_short() -> object:
+def judge_short() -> Iterator[Judge]:
     """A judge whose interactors have a second."""
     with Judge(workers=1, time_scale=1, checker_seconds=1) as judging:
         yield judging
