@@ -22,7 +22,7 @@ from microcoder.judge import Judge
 from microcoder.judge.core.errors import DataError
 from microcoder.judge.core.types import Outcome
 
-SECONDS = 2.0
+SECONDS = 5.0
 """Time limit where a package names none."""
 MEMORY_MIB = 1024
 """Memory limit of all."""
