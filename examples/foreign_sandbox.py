@@ -93,6 +93,10 @@ class FusionProgram:
         """Refuse tests that are programs, as `load` does."""
         return Observation(None, fault="tests that are programs do not run there")
 
+    def interact(self, *arguments: object, **options: object) -> Observation:
+        """Refuse interactors: a request is one program."""
+        return Observation(None, fault="interactors do not run there")
+
     def share(self, task: Task, inputs: Sequence[bytes], limits: Limits) -> SharedRuns | None:
         """Share nothing: a request is a process."""
         return None

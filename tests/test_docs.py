@@ -277,6 +277,7 @@ GIVEN: dict[str, dict[str, Any]] = {
         "row": {"input_output": '{"inputs": ["1 2"], "outputs": ["3"]}'},
     },
     "prompts-rewards.md": {},
+    "interactive.md": {},
 }
 NOT_RUN = {
     "trainers.md": "run by tests/test_trainers_page.py, as each trainer calls them",
@@ -307,6 +308,7 @@ def test_python_blocks_run() -> None:
         "wrong_answer",
     ]
     assert names["rows.md"]["verdict"].outcome == "accepted"
+    assert names["interactive.md"]["verdict"].outcome == "accepted"
 
 
 def test_commands_that_judge_files_run(tmp_path: Path) -> None:

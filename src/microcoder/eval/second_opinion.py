@@ -182,6 +182,8 @@ def ask_plainly(
         return OPEN, "there is no program in the answer: whether one is, the text decides"
     if problem.fn_name is not None or problem.assertions is not None:
         return OPEN, "a function is called: a plain run of the program shows nothing"
+    if problem.interactor is not None:
+        return OPEN, "an interactor decides: a plain run of the program has nothing to talk with"
     if problem.checker.type != "default":
         return OPEN, f"a checker decides ({problem.checker.type}): other text may be right"
     for number, test in enumerate(problem.tests, 1):

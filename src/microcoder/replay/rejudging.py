@@ -117,7 +117,8 @@ def compare_by(problems: Mapping[str, Problem], comparison: str) -> dict[str, Pr
     checker = Checker.model_validate({"type": comparison})
     compared = {}
     for name, problem in problems.items():
-        if problem.checker.type == "program" or problem.assertions is not None:
+        decides = problem.checker.type == "program" or problem.interactor is not None
+        if decides or problem.assertions is not None:
             compared[name] = problem
         else:
             compared[name] = problem.model_copy(update={"checker": checker})

@@ -22,7 +22,7 @@ from microcoder.data.formats.rows import FORMATS, load_format, load_reader
 from microcoder.data.rowfiles import unpack
 from microcoder.data.sources import collect_shard, list_shards, open_source, read_shard
 from microcoder.judge import check_problem, judge
-from microcoder.judge.core.types import Outcome, Program
+from microcoder.judge.core.types import Interactor, Outcome, Program
 from tests.data.golden_rows import (
     EXAMPLES,
     GOLDEN,
@@ -33,6 +33,7 @@ from tests.data.golden_rows import (
     write_row,
 )
 from tests.data.published import find_archive
+from tests.judge.interactive_problems import BISECT, COUNT, GUESS, KATTIS_GUESS
 
 OF_EXAMPLES = ("cms", "dmoj", "dodona", "doocs")
 PLACE = {"id", "source_row"}
@@ -218,6 +219,53 @@ def test_spaces_are_compared_only_where_a_packages_flags_allow_nothing_else() ->
         found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **files), "1")
         assert found.checker.type == kind
         assert any("spaces" in one.detail for one in found.lineage) == (kind != "exact")
+
+
+@pytest.mark.parametrize(
+    ("settings", "path"),
+    [
+        ("validation: custom interactive", "output_validators/guess/validate.py"),
+        ("type: interactive", "output_validator/validate.py"),
+    ],
+)
+def test_a_packages_interactor_talks_with_answers(settings: str, path: str) -> None:
+    files = {
+        "problem.yaml": f"{settings}\nvalidator_flags: quick",
+        path: KATTIS_GUESS,
+        "data/sample/1.in": "37\n",
+        "data/sample/1.ans": "37\n",
+    }
+    row = {"name": "guess", "files": {**rows_of("kattis")[0]["files"], **files}}
+    for name in list(row["files"]):
+        if name.startswith("data/") and name not in files:
+            del row["files"][name]
+    found = FORMATS["kattis"].read_row(row, "1")
+    assert found.flags == ()
+    assert found.interactor is not None
+    assert found.interactor.arguments == ("quick",)
+    problem = found.to_problem()
+    right, wrong = judge([Program(BISECT), Program(COUNT)], [problem, problem])
+    assert right.is_accepted, right.detail
+    assert wrong.outcome is Outcome.WRONG_ANSWER
+
+
+def test_a_package_of_several_passes_is_turned_away() -> None:
+    settings = "type: [interactive, multi-pass]"
+    files = {"problem.yaml": settings, "output_validator/validate.py": KATTIS_GUESS}
+    found = FORMATS["kattis"].read_row(changed(rows_of("kattis")[0], **files), "1")
+    assert found.interactor is None
+    assert "interactive" in found.flags
+
+
+def test_polygons_interactor_comes_along() -> None:
+    row = rows_of("polygon")[0]
+    asset = '<interactor><source path="files/interactor.py" type="python.3"/></interactor>'
+    xml = row["files"]["problem.xml"].replace("<assets>", f"<assets>{asset}")
+    files = {"problem.xml": xml, "files/interactor.py": GUESS}
+    found = find("polygon").read_row(changed(row, **files), "1")
+    assert found.interactor == Interactor(code=GUESS)
+    missing = find("polygon").read_row(changed(row, **{"problem.xml": xml}), "1")
+    assert "interactive" in missing.flags
 
 
 class Real(NamedTuple):

@@ -6,8 +6,10 @@ from microcoder.data import Candidate, Rejection
 from microcoder.data.verify import plans
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.execution import verify
+from microcoder.data.verify.rates import guess_chances
 from microcoder.judge import Judge
 from tests.data.verify_candidates import make_candidate
+from tests.judge.interactive_problems import BISECT, COUNT, GUESS
 
 RIGHT = "a, b = map(int, input().split())\nprint(a + b)\n"
 ALSO_RIGHT = "print(sum(int(x) for x in input().split()))\n"
@@ -54,6 +56,22 @@ def test_a_sound_problem_is_kept_with_limits_tests_and_lineage(judge: Judge) -> 
         "groups",
     }
     assert kept.to_problem().reference == RIGHT
+
+
+def test_an_interactive_problem_is_kept_by_what_its_interactor_says(judge: Judge) -> None:
+    solutions = [*accepted(BISECT), {"code": COUNT, "known": "wrong_answer"}]
+    tests = [{"input": f"{secret}\n", "output": ""} for secret in (37, 512, 999)]
+    kept = verify_one(
+        judge,
+        VerifySettings(min_hidden_tests=1),
+        solutions=solutions,
+        tests=tests,
+        interactor={"code": GUESS},
+    )
+    assert isinstance(kept, Candidate), kept
+    assert kept.to_problem().interactor is not None
+    # What its tests have as outputs is no answer that could be guessed.
+    assert guess_chances(kept) == {"constant_share": 0.0, "coin_chance": 0.0}
 
 
 SAME = [{"input": f"{n}\n", "output": "1\n"} for n in range(3)]

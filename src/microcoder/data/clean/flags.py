@@ -74,7 +74,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     `has_image` (a picture, kept as a reference), `needs_image` (the text leaves something to a
     picture), `interactive`, `many_answers` (several answers are
     right and nothing but a comparison decides), `samples_missing` (an example of the statement is
-    not among the tests), `samples_differ` (a test has an example's input and another output).
+    not among the tests), `samples_differ` (a test has an example's input and another output). An
+    interactor decides about all but the pictures.
     """
     sections = split(candidate.statement)
     words = _words_of(sections)
@@ -83,6 +84,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
         flags.add("has_image")
     if needs_picture(sections):
         flags.add("needs_image")
+    if candidate.interactor is not None:
+        return tuple(sorted(flags))
     if _INTERACTIVE.search(words):
         flags.add("interactive")
     only_compares = candidate.checker.type in _COMPARISONS or FLAG in flags

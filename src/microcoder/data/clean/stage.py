@@ -68,6 +68,9 @@ def arrange(candidate: Candidate) -> Candidate | Rejection:
     candidate = normal.change(
         "process", "find_signature/1", "from an accepted solution", starter_code=starter_code
     )
+    # What an interactive problem shows are talks, and its tests are read by the interactor.
+    if candidate.interactor is not None:
+        return _identify(_restore_powers(candidate))
     candidate = restore_samples(candidate)
     candidate = _restore_powers(candidate)
     candidate = keep_promises(candidate)
@@ -81,11 +84,12 @@ def finish(candidate: Candidate) -> Candidate | Rejection:
     if names_another_function(candidate):
         return candidate.reject("process", "other_function", f"tests call {candidate.fn_name}")
     # Before the flags, since `many_answers` depends on the checker.
-    found = find_checker(candidate)
+    found = None if candidate.interactor else find_checker(candidate)
     checker = found or candidate.checker
     flags = candidate.flags
     # A stated tolerance is no order, and must not be lost to one.
-    order = find_printed_order(candidate) if found is None else None
+    is_open = found is None and candidate.interactor is None
+    order = find_printed_order(candidate) if is_open else None
     if order is not None:
         checker = order
         flags = (*flags, FLAG)

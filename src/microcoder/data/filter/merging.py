@@ -73,6 +73,9 @@ def merge(kept: Candidate, others: Sequence[Candidate]) -> Candidate:
 def _are_called_alike(kept: Candidate, other: Candidate) -> bool:
     """Whether the tests of two records can judge one program."""
     is_same_call = other.fn_name == kept.fn_name and other.call == kept.call
+    # A test of an interactor's is no input of a program.
+    if other.interactor != kept.interactor:
+        return False
     return is_same_call and other.assertions == kept.assertions
 
 

@@ -17,7 +17,15 @@ from pydantic import Field
 
 from microcoder.judge.core.errors import MicroCoderError
 from microcoder.judge.core.machine import is_disk_full
-from microcoder.judge.core.types import Assertions, Call, Checker, Problem, Record, TestCase
+from microcoder.judge.core.types import (
+    Assertions,
+    Call,
+    Checker,
+    Interactor,
+    Problem,
+    Record,
+    TestCase,
+)
 
 Stage = Literal["collect", "process", "filter", "generate", "verify"]
 """A stage of a build."""
@@ -217,6 +225,9 @@ class Candidate(Record):
     kit: InputKit = InputKit()
     """The package's own generators and validators of inputs."""
     checker: Checker = Checker()
+    interactor: Interactor | None = None
+    """Talks with the answer; None if the problem is not interactive, or has the flag `interactive`
+    since its interactor is not there."""
     time_limit_seconds: float | None = None
     time_multiplier: float | None = Field(default=None, gt=0)
     """If the source states no time limit but a factor: the limit is the slowest accepted program's
@@ -347,6 +358,7 @@ class Candidate(Record):
             "call": self.call,
             "starter_code": self.starter_code,
             "checker": self.checker,
+            "interactor": self.interactor,
         }
 
 
@@ -387,7 +399,7 @@ REASONS: dict[str, str] = {
     "too_long": "a page rather than a problem",
     "not_a_program": "a database, a shell or a quiz is asked for",
     "needs_image": "it cannot be understood without its picture",
-    "interactive": "the program talks with a judge",
+    "interactive": "the program talks with a judge, which the source does not give",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
     "gives_points": "its output validator gives points, without a pass mark",

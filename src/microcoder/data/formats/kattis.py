@@ -29,7 +29,7 @@ from microcoder.data.formats.packages import (
 from microcoder.data.formats.programs import language_of
 from microcoder.data.formats.row import Malformed, Row
 from microcoder.data.formats.values import read_licence
-from microcoder.judge.core.types import Checker
+from microcoder.judge.core.types import Checker, Interactor
 
 TAKES = (
     "problem.yaml",
@@ -115,7 +115,12 @@ def read_kattis(row: Row) -> Candidate:
     statement = files[path]
     language = _find_language(path)
     package.read_tests(_list_tests(package), missing="without an answer")
-    checker = _drop_idle_tolerance(_read_checker(settings, package), statement, package)
+    interactor = None
+    checker = Checker()
+    if _is_interactive(settings):
+        interactor = _read_interactor(settings, package)
+    else:
+        checker = _drop_idle_tolerance(_read_checker(settings, package), statement, package)
     package.read_solutions(
         _list_submissions(package),
         left_out="of several files, another language, no known verdict, or no text",
@@ -139,6 +144,7 @@ def read_kattis(row: Row) -> Candidate:
         natural_language=language,
         kit=input_kits.read_kit(files),
         checker=checker,
+        interactor=interactor,
         time_limit_seconds=seconds,
         time_multiplier=multiplier,
         memory_limit_mib=round(read_amount(limits.get("memory")) or _DEFAULT_MEMORY_MIB),
@@ -235,10 +241,7 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
     """Return the checker that a package's settings and output validators make up."""
     files = package.files
     validation = setting_text(settings, "validation")
-    kind = setting_text(settings, "type")
     flags = _find_flags(settings, package)
-    if "interactive" in validation or "interactive" in kind or "multi-pass" in kind:
-        return package.flag("interactive")
     # The format of 2023-07 has no word `custom`: the folder says it.
     has_own = any(name.startswith("output_validator/") for name in files)
     if "custom" not in validation and not has_own:
@@ -246,23 +249,56 @@ def _read_checker(settings: Mapping[str, Any], package: Package) -> Checker:
         if "space_change_sensitive" in flags and checker.type != "exact":
             package.notes.append(("checker", "spaces are not compared, though its flags say so"))
         return checker
+    validator = _read_validator(package)
+    if validator is None:
+        return Checker()
+    code, language = validator
+    return Checker(
+        type="program",
+        code=code,
+        language=language,
+        protocol="kattis",
+        arguments=tuple(flags),
+    )
+
+
+def _is_interactive(settings: Mapping[str, Any]) -> bool:
+    """Whether the output validator of a package talks with the program."""
+    kind = setting_text(settings, "type")
+    validation = setting_text(settings, "validation")
+    return "interactive" in validation or "interactive" in kind or "multi-pass" in kind
+
+
+def _read_interactor(settings: Mapping[str, Any], package: Package) -> Interactor | None:
+    """Return the output validator that talks with programs; None, and a flag, if it cannot."""
+    # The program is run again on what it said before.
+    if "multi-pass" in setting_text(settings, "type"):
+        package.flag("interactive", "it is run in several passes")
+        return None
+    validator = _read_validator(package)
+    if validator is None:
+        package.flag("interactive")
+        return None
+    code, language = validator
+    flags = _find_flags(settings, package)
+    return Interactor(code=code, language=language, protocol="kattis", arguments=tuple(flags))
+
+
+def _read_validator(package: Package) -> tuple[str, str] | None:
+    """Return source and language of the output validator; None, and a flag, if it is not one."""
+    files = package.files
     sources = []
     for name in sorted(files):
         if name.startswith(_VALIDATORS) and language_of(name) in ("python", "cpp"):
             sources.append(name)
     # Which of several is the validator, nothing says.
     if len(sources) != 1:
-        return package.flag("needs_checker", f"{len(sources)} sources of output validators")
+        package.flag("needs_checker", f"{len(sources)} sources of output validators")
+        return None
     code, missing = inline_includes(sources[0], files)
     package.note_checker(sources[0], missing)
-    return Checker(
-        type="program",
-        # `Checker` refuses an empty text, which a blank one stands for.
-        code=code or " ",
-        language=language_of(sources[0]),
-        protocol="kattis",
-        arguments=tuple(flags),
-    )
+    # An empty text is refused, which a blank one stands for.
+    return code or " ", language_of(sources[0])
 
 
 def _find_flags(settings: Mapping[str, Any], package: Package) -> list[str]:

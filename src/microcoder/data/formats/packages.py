@@ -219,21 +219,30 @@ class Package:
         if known is not None and _INCLUDES_TESTLIB.search(self.files[path]):
             self.notes.append(("checker", f"{path} is testlib's own"))
             return known
+        program = self.read_program(path)
+        if program is None:
+            return Checker()
+        code, language = program
+        return Checker(
+            type="program",
+            code=code,
+            language=language,
+            protocol="testlib",
+        )
+
+    def read_program(self, path: str) -> tuple[str, str] | None:
+        """Return source and language of a checker or interactor; None, and a flag, if another."""
         code, missing = inline_includes(path, self.files)
         language = language_of(path)
         if language not in ("cpp", "python"):
-            return self.flag("needs_checker", f"{path} is in another language")
+            self.flag("needs_checker", f"{path} is in another language")
+            return None
         # What still includes it after inlining comes from a package without a copy of it.
         if _INCLUDES_TESTLIB.search(code):
             missing = [*missing, "testlib.h"]
         self.note_checker(path, missing)
-        # `Checker` refuses an empty text, which a blank one stands for.
-        return Checker(
-            type="program",
-            code=code or " ",
-            language=language,
-            protocol="testlib",
-        )
+        # An empty text is refused, which a blank one stands for.
+        return code or " ", language
 
     def note_checker(self, path: str, missing: Sequence[str]) -> None:
         """Name the checker's file in the notes, or flag `needs_checker` if it lacks files.

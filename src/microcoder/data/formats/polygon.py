@@ -27,7 +27,7 @@ from microcoder.data.formats.packages import (
     standard_checker,
 )
 from microcoder.data.formats.row import Malformed, Row
-from microcoder.judge.core.types import Checker
+from microcoder.judge.core.types import Checker, Interactor
 
 TAKES = ("problem.xml", "statements/**", "tests/**", "files/**", "solutions/**", "check.cpp")
 """Patterns of the files of a package that are read."""
@@ -70,6 +70,10 @@ def read_polygon(row: Row) -> Candidate:
         raise Malformed("no_statement", f"{path} says nothing")
     package.read_tests(_list_tests(root), missing="not in the package")
     checker = _read_checker(root, package)
+    interactor = _read_interactor(root, package)
+    # What is compared is then what the interactor wrote, by a program.
+    if interactor is not None and checker.type != "program":
+        checker = Checker()
     package.read_solutions(_list_solutions(root), left_out="with no verdict or of another language")
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):
@@ -84,6 +88,7 @@ def read_polygon(row: Row) -> Candidate:
         natural_language=language_code(path.split("/")[1]),
         kit=_read_kit(root, package.files),
         checker=checker,
+        interactor=interactor,
         time_limit_seconds=_read_seconds(root),
         memory_limit_mib=_read_mebibytes(root),
     )
@@ -219,8 +224,6 @@ def _split_command(command: str) -> tuple[str, list[str]]:
 
 
 def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
-    if root.find("assets/interactor") is not None:
-        return package.flag("interactive")
     asset = root.find("assets/checker")
     if asset is None:
         return Checker()
@@ -233,6 +236,23 @@ def _read_checker(root: ElementTree.Element, package: Package) -> Checker:
     if path not in package.files:
         return package.flag("needs_checker", f"{path or 'its source'} is not in the package")
     return package.read_checker(path)
+
+
+def _read_interactor(root: ElementTree.Element, package: Package) -> Interactor | None:
+    """Return the program that talks with answers; None, and a flag, if it cannot be run."""
+    asset = root.find("assets/interactor")
+    if asset is None:
+        return None
+    path = _source_of(asset)
+    if path not in package.files:
+        package.flag("interactive", f"{path or 'its interactor'} is not in the package")
+        return None
+    program = package.read_program(path)
+    if program is None:
+        package.flag("interactive")
+        return None
+    code, language = program
+    return Interactor(code=code, language=language, protocol="testlib")
 
 
 def _source_of(asset: ElementTree.Element) -> str:

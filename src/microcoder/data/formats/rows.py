@@ -264,7 +264,7 @@ _OF_TESTS = ("bad_tests", "tests_not_convertible", "bad_encoding")
 """Reasons that speak of the field of tests."""
 HINDERED = {
     "needs_checker": "its checker includes a header that is not in the row",
-    "interactive": "it asks for an interactive program",
+    "interactive": "it asks for an interactive program, and its interactor is not in the row",
     "file_io": "its programs read and write files, not stdin and stdout",
     "gives_points": "its tests give points, not a verdict",
     "needs_files": "its tests need files that are not in the row",

@@ -92,6 +92,8 @@ def _is_plain(problem: Problem) -> bool:
     """Whether a grader that only compares outputs judges a problem as we do."""
     if problem.checker not in _COMPARED_PLAINLY or problem.assertions is not None:
         return False
+    if problem.interactor is not None:
+        return False
     # Values of other types than JSON's need our caller.
     return find_call(problem) is None
 

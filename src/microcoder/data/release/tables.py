@@ -71,6 +71,7 @@ _COLUMNS: Mapping[str, pa.DataType] = {
     "time_limit_seconds": pa.float64(),
     "memory_limit_mib": pa.int64(),
     "checker": _TEXT,
+    "interactor": _TEXT,
     "groups": _LIST,
     "flags": _LIST,
     "merged": _LIST,
@@ -213,6 +214,9 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
     row = {name: getattr(candidate, name) for name in _COLUMNS if hasattr(candidate, name)}
     kinds = [origin.kind for origin in candidate.origins]
     certificates = [origin.certificate for origin in candidate.origins]
+    interactor = ""
+    if candidate.interactor is not None:
+        interactor = candidate.interactor.model_dump_json(exclude_defaults=True)
     return {
         # First, since some fields of a candidate have another form in the table.
         **row,
@@ -230,6 +234,7 @@ def problem_row(candidate: Candidate) -> dict[str, Any]:
         "time_limit_seconds": problem.time_limit_seconds,
         "memory_limit_mib": problem.memory_limit_mib,
         "checker": candidate.checker.model_dump_json(exclude_defaults=True),
+        "interactor": interactor,
         "solutions": _write_list(candidate.solutions),
         "problem": problem.model_dump_json(exclude_defaults=True),
     }

@@ -136,7 +136,8 @@ def _find_obstacle(candidate: Candidate, references: Sequence[Program]) -> str:
     """Return why no test can be made; empty if there is no obstacle."""
     if not references:
         return "no accepted program runs here"
-    if "interactive" in candidate.flags or "file_io" in candidate.flags:
+    is_interactive = candidate.interactor is not None or "interactive" in candidate.flags
+    if is_interactive or "file_io" in candidate.flags:
         return "it talks back, or reads files"
     has_checker = candidate.checker.type in ("program", "unordered")
     if "many_answers" in candidate.flags and not has_checker:

@@ -35,8 +35,8 @@ _WRONG_SHARE = 0.5
 
 Beyond it the tests are too weak.
 """
-_CRASHED = "the checker crashed"
-"""What a verdict's detail says where the checker failed on an output."""
+_CRASHED = ("the checker crashed", "the interactor crashed")
+"""What a verdict's detail says where the checker, or the interactor, failed on an output."""
 
 
 class Trial(Record):
@@ -130,7 +130,7 @@ def _find_failing(accepted: Sequence[Trial]) -> Fault | None:
     if first.is_flaky:
         return ("flaky", detail)
     # A checker that crashes has refused nothing.
-    if _CRASHED in first.detail:
+    if any(words in first.detail for words in _CRASHED):
         return ("checker_fails", detail)
     # Right programs disagree, so that several answers are right.
     if refused and some_pass:

@@ -182,8 +182,11 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
     """Return how well blind guesses do on the tests' answers.
 
     `constant_share`: the share of tests that the best constant answer passes. `coin_chance`: how
-    often a coin passes all hidden tests, if the problem has at most two answers; else 0.
+    often a coin passes all hidden tests, if the problem has at most two answers; else 0. Both are 0
+    where an interactor decides: its tests' outputs are no answers.
     """
+    if candidate.interactor is not None:
+        return {"constant_share": 0.0, "coin_chance": 0.0}
     # References may print YES where the source has Yes, and where the checker takes both they are
     # one answer.
     fold = str if candidate.checker.case_sensitive else str.casefold

@@ -143,6 +143,12 @@ def _instruction(problem: Problem) -> str:
             f"Implement `{problem.fn_name}` in {name}. Put the complete solution, with the given "
             f"signature, into {fence}.{starter}"
         )
+    if problem.interactor is not None:
+        return (
+            f"Write a {name} program that talks with the judge over standard input and standard "
+            "output, and flushes its output after each line. Put the complete program into "
+            f"{fence}.{starter}"
+        )
     return (
         f"Write a {name} program that reads the input from standard input and prints the answer "
         f"to standard output. Put the complete program into {fence}.{starter}"

@@ -150,6 +150,27 @@ _OPTIONS_OF_CHECKER = {
 }
 """Type of a checker -> the fields that it takes."""
 
+
+class Interactor(Record):
+    """A program that talks with the answer: the judge of an interactive problem.
+
+    What it prints is the answer's stdin, and what the answer prints is its own. It finds a test's
+    input and output in files, and runs in a sandbox that the answer never enters (see
+    docs/interactive.md).
+    """
+
+    code: str = Field(min_length=1)
+    """Its source."""
+    language: str = "python"
+    """The language of `code`."""
+    protocol: Literal["testlib", "kattis"] = "testlib"
+    """`testlib` is called with the files input, output and answer and ends with 0 (right) or 1 or 2
+    (wrong); a checker program then judges the `output` that it wrote. `kattis` is called with
+    input, answer and a feedback folder, and ends with 42 or 43."""
+    arguments: tuple[str, ...] = ()
+    """Further arguments, such as the flags of a Kattis output validator."""
+
+
 KINDS = ("json", "ListNode", "TreeNode")
 """Kinds of values in a function-call problem.
 
@@ -273,6 +294,8 @@ class Problem(Record):
     """CPU seconds per test."""
     memory_limit_mib: int = Field(default=512, ge=LEAST_MEMORY_MIB, le=MOST_MEMORY_MIB)
     checker: Checker = Checker()
+    interactor: Interactor | None = None
+    """Set for an interactive problem: a program that talks with the answer."""
     tier: str | None = None
     """Difficulty as graded or as the platform says, for reports by tier."""
     reference: str | None = None
@@ -317,7 +340,25 @@ class Problem(Record):
             )
         if self.assertions is not None:
             self._check_assertions()
+        if self.interactor is not None:
+            self._check_interactor(self.interactor)
         return self
+
+    def _check_interactor(self, interactor: Interactor) -> None:
+        if self.fn_name is not None:
+            raise ValueError(
+                "an interactor talks over stdin and stdout, so no function is called; "
+                "leave fn_name out, or the interactor"
+            )
+        if self.checker == Checker():
+            return
+        # What a checker program is called with is what such an interactor has written.
+        is_judged_twice = self.checker.type == "program" and self.checker.protocol == "testlib"
+        if interactor.protocol != "testlib" or not is_judged_twice:
+            raise ValueError(
+                "an interactor decides by itself, so checker says nothing; leave it out (only a "
+                "checker program of protocol testlib judges what a testlib interactor wrote)"
+            )
 
     def _check_assertions(self) -> None:
         if self.fn_name is None:

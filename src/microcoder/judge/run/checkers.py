@@ -83,6 +83,12 @@ class CheckerProgram:
         output = run.stdout
         if prepared.problem.fn_name is not None:
             output = write_json(value).encode()
+        return self.judge_output(run, prepared, test, output)
+
+    def judge_output(
+        self, run: Run, prepared: PreparedProblem, test: PreparedTest, output: bytes
+    ) -> TestResult:
+        """Judge a test of a run that did not fail, by an output."""
         checker = prepared.problem.checker
         decision = self._ask(checker, test, output)
         if isinstance(decision, Comparison):
@@ -90,7 +96,7 @@ class CheckerProgram:
         works = prepared.checker_works
         # Asked once for each test: answer and checker are the same for all programs.
         if id(test) not in works:
-            answer = _answer_of(test)
+            answer = answer_of(test)
             works[id(test)] = isinstance(self._ask(checker, test, answer), Comparison)
         # A checker that works on the right answer was broken by this output.
         if works[id(test)]:
@@ -105,7 +111,7 @@ class CheckerProgram:
         output: bytes,
     ) -> Comparison | str:
         """Return the checker's decision on an output, or as text how it broke."""
-        answer = _answer_of(test)
+        answer = answer_of(test)
         files: dict[str, bytes | None]
         if checker.protocol == "kattis":
             stdin = output
@@ -116,38 +122,51 @@ class CheckerProgram:
         # An output of 10^5 digits is data to a checker, whatever Python thinks of it.
         task = Task(stdin, (*files, *checker.arguments), files, int_digits=0)
         run = self.program.run_once(task, self.limits)
-        return _read(checker, run, self.program.rejection())
+        return read_decision(checker.protocol, run, self.program.rejection())
 
 
-def _answer_of(test: PreparedTest) -> bytes:
+def answer_of(test: PreparedTest) -> bytes:
     """Return a test's expected output as text."""
     return str(test.expected).encode("utf-8", "surrogatepass")
 
 
-def _read(
-    checker: Checker,
+def read_decision(
+    protocol: str,
     run: Run,
     rejection: str | None,
+    *,
+    who: str = "the checker",
+    message: str = "",
 ) -> Comparison | str:
-    """Return a checker's decision, or as text how it failed.
+    """Return the decision of a checker or an interactor, or as text how it failed.
 
     It was not compiled, crashed, took too long, or ended with another exit code.
+
+    Args:
+        protocol: by which it says what it decided.
+        run: of it.
+        rejection: the compiler's message, if it was not compiled.
+        who: what it is, in words.
+        message: what it left as its reason, if anything.
     """
     if rejection is not None:
         return f"does not compile: {rejection}"
     ended = run.result
-    words = (run.stderr or run.stdout[:1000].decode("utf-8", "replace")).strip()
+    said = message or run.stderr or run.stdout[:1000].decode("utf-8", "replace")
+    words = said.strip()
     is_uncaught = _UNCAUGHT in run.stderr and ended.exit_code == _UNCAUGHT_CODE
     # Before the exit code: a checker that was stopped has none of its own.
-    if ended.expired in (Expiry.CPU, Expiry.WALL) or ended.signal == signal.SIGXCPU:
+    if ended.expired == Expiry.CONVERSATION:
+        why = "it was ended"
+    elif ended.expired in (Expiry.CPU, Expiry.WALL) or ended.signal == signal.SIGXCPU:
         why = "it took too long"
     elif ended.signal:
         why = f"killed by {verdicts.signal_name(ended.signal)}"
-    elif ended.exit_code in _RIGHT[checker.protocol]:
+    elif ended.exit_code in _RIGHT[protocol]:
         return Comparison(True, "program", "")
-    elif ended.exit_code in _WRONG[checker.protocol] and not is_uncaught:
+    elif ended.exit_code in _WRONG[protocol] and not is_uncaught:
         reason = f": {words}" if words else ""
-        return Comparison(False, "", f"the checker refused it{reason}")
+        return Comparison(False, "", f"{who} refused it{reason}")
     else:
         why = f"exit code {ended.exit_code}"
     return f"failed ({why}): {words[-_MOST_WORDS:]}"

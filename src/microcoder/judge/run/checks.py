@@ -55,6 +55,10 @@ def check_settings(problem: Problem) -> None:
     if checker.type == "program":
         find_language(checker.language)
     check_arguments(checker.arguments, f"problem {problem.id}: checker.arguments")
+    interactor = problem.interactor
+    if interactor is not None:
+        find_language(interactor.language)
+        check_arguments(interactor.arguments, f"problem {problem.id}: interactor.arguments")
     if problem.fn_name is not None:
         if len(problem.fn_name) > _MAX_NAME_LENGTH:
             raise DataError(

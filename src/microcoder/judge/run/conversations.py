@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 import select
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 from microcoder.judge.run.executor import Run
 from microcoder.judge.run.supervisor import Loaded, PassedOn, Sandbox, TestTask
 from microcoder.judge.run.timing import Limits
+from microcoder.judge.run.watchdog import Side
 from microcoder.judge.sandbox.protocol import ANSWERS, ASKS
 
 _PATIENCE = 20.0
@@ -46,16 +48,14 @@ def converse(
     Raises:
         SandboxDied: one of the sandboxes is gone or does not answer.
     """
-    wall_seconds = limits.wall_seconds + min(limits.wall_seconds, test_limits.cpu_seconds)
-    limits = replace(limits, wall_seconds=wall_seconds)
-    # The program's limits end first, also where it waits for a processor: a test only waits for it.
-    test_limits = replace(test_limits, wall_seconds=_PATIENCE * wall_seconds)
+    limits, test_limits = lengthen_limits(limits, test_limits)
     call_read, call_write = os.pipe2(os.O_CLOEXEC)
     reply_read, reply_write = os.pipe2(os.O_CLOEXEC)
     # A test may spell out integers of any length.
     test_task = _with_pipes(test.task(settings, role=ASKS, int_digits=0), reply_read, call_write)
     task = _with_pipes(program.task(b"", role=ANSWERS), call_read, reply_write)
-    running = _Running(asking, test_task, test_limits)
+    # The program ends once its test has.
+    running = Running(asking, test_task, test_limits)
     try:
         # The time that a test takes to import packages is none of the program's.
         _wait_for_message(call_read)
@@ -65,6 +65,19 @@ def converse(
         task.pipes.close()
         test_run = running.wait()
     return replace(run, test=test_run)
+
+
+def lengthen_limits(limits: Limits, partner_limits: Limits) -> tuple[Limits, Limits]:
+    """Return the limits of a program and of what it talks with.
+
+    While the program waits its wall time passes, so it gets more: what its partner may take, or as
+    much again.
+    """
+    longer = min(limits.wall_seconds, partner_limits.cpu_seconds)
+    wall_seconds = limits.wall_seconds + longer
+    # The program's limits end first, also where it waits for a processor: its partner waits for it.
+    patient = replace(partner_limits, wall_seconds=_PATIENCE * wall_seconds)
+    return replace(limits, wall_seconds=wall_seconds), patient
 
 
 def _wait_for_message(pipe: int) -> None:
@@ -78,28 +91,49 @@ def _with_pipes(task: TestTask, incoming: int, outgoing: int) -> TestTask:
     return replace(task, pipes=PassedOn([incoming, outgoing]))
 
 
-class _Running:
-    """A test that runs in a thread of its own."""
+def _do_nothing(run: Run | None) -> None:
+    """Let the other side see the end by its pipe."""
 
-    def __init__(self, sandbox: Sandbox, task: TestTask, limits: Limits) -> None:
-        self._arguments = (sandbox, task, limits)
+
+class Running:
+    """A test, or an interactor, that runs in a thread of its own."""
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        task: TestTask,
+        limits: Limits,
+        side: Side | None = None,
+        at_end: Callable[[Run | None], None] = _do_nothing,
+    ) -> None:
+        """Start it.
+
+        Args:
+            sandbox: where it runs.
+            task: what is run.
+            limits: of the run.
+            side: which side of an interaction it is.
+            at_end: called in its thread with the run, or with None if the sandbox failed.
+        """
+        self._arguments = (sandbox, task, limits, side)
+        self._at_end = at_end
         self._run: Run | None = None
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, daemon=True)
         self._thread.start()
 
     def _work(self) -> None:
-        sandbox, task, limits = self._arguments
+        sandbox, task, limits, side = self._arguments
         try:
-            self._run = sandbox.run(task, limits)
+            self._run = sandbox.run(task, limits, side)
         except BaseException as error:
             self._error = error
         finally:
-            # The program ends once its test has.
             task.pipes.close()
+            self._at_end(self._run)
 
     def wait(self) -> Run:
-        """Return the test's run, or raise what went wrong with it."""
+        """Return its run, or raise what went wrong with it."""
         self._thread.join()
         if self._run is None:
             assert self._error is not None

@@ -13,7 +13,7 @@ A sandbox of somebody else's fits behind the same seam: `examples/foreign_sandbo
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -37,7 +37,8 @@ class Source:
     beside: tuple[str, ...] = ()
     """Sources that run with it, its tests if they are programs: they may import packages too."""
     is_partner: bool = False
-    """It is a test that calls a program, and runs beside that in a sandbox of its own."""
+    """It is a test that calls a program, or an interactor, and runs beside that in a sandbox of its
+    own."""
     has_files: bool = False
     """Its runs are given files, or leave some."""
 
@@ -60,6 +61,8 @@ class Task:
     """Environment of the program, see `Problem.dialect`."""
     int_digits: int | None = None
     """Most digits of an integer as text, 0 for no limit; None for Python's own."""
+    collected: str = ""
+    """A file of its folder that is read after the run, `Run.wire`; empty for none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,12 +78,13 @@ class Run:
     """End of its stderr."""
     stderr_bytes: int
     wire: bytes | None
-    """Encoded result of a function-call program, a built binary, or the report of a test that is a
-    program; None for any other run."""
+    """Encoded result of a function-call program, a built binary, the report of a test that is a
+    program, or the file that was collected; None for any other run."""
     notes: tuple[str, ...] = ()
     """Decisions about its time while it ran, in words."""
     test: Run | None = None
-    """The run of the test that called the program, where tests are programs."""
+    """The run of the test that called the program, where tests are programs, or of the interactor
+    that it talked with."""
 
     @property
     def cpu_seconds(self) -> float:
@@ -175,6 +179,33 @@ class Executable(Protocol):
             settings: what the test is told of its problem, `PreparedProblem.settings`.
             limits: of the program.
             test_limits: of the test.
+            is_final: as for `run`.
+        """
+        ...
+
+    def interact(
+        self,
+        task: Task,
+        interactor: Executable,
+        interactor_task: Task,
+        accepts: Callable[[Run], bool],
+        limits: Limits,
+        interactor_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with an interactor, each in a process of its own.
+
+        They talk over their stdin and stdout (see `interactions.py`). The observation is of the
+        program; its run has the interactor's. Repeats are as for `run`.
+
+        Args:
+            task: the program's; without stdin.
+            interactor: loaded by the same executor.
+            interactor_task: what that is run on.
+            accepts: whether an interactor's run accepts: then the program may still fail.
+            limits: of the program.
+            interactor_limits: of the interactor.
             is_final: as for `run`.
         """
         ...

@@ -21,6 +21,7 @@ from microcoder.judge.run import timing
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.conversations import converse
 from microcoder.judge.run.executor import Excuse, Executable, Observation, Run, Source, Task
+from microcoder.judge.run.interactions import interact
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.sharing import SharedInSandbox
 from microcoder.judge.run.supervisor import (
@@ -202,6 +203,36 @@ class LocalProgram:
                     settings=settings,
                     limits=raised,
                     test_limits=test_limits,
+                )
+
+        return self._observe(run_both, limits, is_final)
+
+    def interact(
+        self,
+        task: Task,
+        interactor: Executable,
+        interactor_task: Task,
+        accepts: Callable[[Run], bool],
+        limits: Limits,
+        interactor_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with an interactor, in another sandbox of the same worker."""
+        assert isinstance(interactor, LocalProgram)
+
+        def run_both(answering: Sandbox, raised: Limits) -> Run:
+            with self._sandboxes.entered(interactor._kind) as leading:
+                return interact(
+                    answering,
+                    leading,
+                    self._loaded.task_of(task, task.files, has_named_streams=False),
+                    interactor._loaded.task_of(
+                        interactor_task, interactor_task.files, has_named_streams=False
+                    ),
+                    accepts=accepts,
+                    limits=raised,
+                    leader_limits=interactor_limits,
                 )
 
         return self._observe(run_both, limits, is_final)

@@ -51,6 +51,7 @@ from microcoder.judge.run.executor import (
     Usage,
 )
 from microcoder.judge.run.explanations import add_packages
+from microcoder.judge.run.interactors import InteractorProgram
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.order import draw_order
 from microcoder.judge.run.reports import judge_conversation
@@ -114,6 +115,7 @@ class _Trial:
     """What it is run on, but for a test's input."""
     problem: PreparedProblem
     checking: CheckerProgram | None
+    interactor: InteractorProgram | None
     executor: Executor
     """Loads further programs: tests that call it."""
 
@@ -211,6 +213,9 @@ def _prepare(
     checking = _prepare_checker(opened, prepared, executor)
     if isinstance(checking, TestResult):
         return checking
+    interactor = _prepare_interactor(opened, prepared, executor, checking)
+    if isinstance(interactor, TestResult):
+        return interactor
     source = Source(
         prepared.language,
         code,
@@ -222,7 +227,7 @@ def _prepare(
     if isinstance(program, str):
         return verdicts.without_run(Outcome.COMPILE_ERROR, program)
     task = Task(fn_name=problem.fn_name or "", call=prepared.call_message, dialect=problem.dialect)
-    return _Trial(program, code, task, prepared, checking, executor)
+    return _Trial(program, code, task, prepared, checking, interactor, executor)
 
 
 def _list_beside(problem: Problem) -> tuple[str, ...]:
@@ -249,6 +254,28 @@ def _prepare_checker(
         message = f"{CHECKER_FAULT}was not built: {loaded}"
         return verdicts.without_run(Outcome.SANDBOX_FAULT, message)
     return CheckerProgram(loaded, prepared.checker_limits)
+
+
+def _prepare_interactor(
+    opened: contextlib.ExitStack,
+    prepared: PreparedProblem,
+    executor: Executor,
+    checking: CheckerProgram | None,
+) -> InteractorProgram | TestResult | None:
+    """Return a problem's interactor, None if it has none.
+
+    One that cannot be built is a fault, which is returned instead.
+    """
+    interactor = prepared.problem.interactor
+    if interactor is None:
+        return None
+    language = find_language(interactor.language)
+    source = Source(language, interactor.code, CHECKER_MIB, is_partner=True, has_files=True)
+    loaded = executor.load(opened, source)
+    if isinstance(loaded, str):
+        message = f"{CHECKER_FAULT}was not built: {loaded}"
+        return verdicts.without_run(Outcome.SANDBOX_FAULT, message)
+    return InteractorProgram(interactor, loaded, prepared.checker_limits, checking, executor)
 
 
 @dataclass(frozen=True, slots=True)
@@ -305,18 +332,25 @@ class _Judging:
     def _judge_test(self, attempt: _Attempt, number: int, *, is_final: bool) -> None:
         """Add the result of one test, run in a process of its own."""
         test = self.trial.problem.tests[number - 1]
-        if self.trial.problem.problem.assertions is None:
-            task = self.trial.run_on(test)
-            observed = self.trial.program.run(task, self.trial.problem.limits, is_final=is_final)
-            result = self._judge_observed(observed, test)
-        else:
+        if self.trial.problem.problem.assertions is not None:
             observed, result = self._judge_conversation(str(test.expected), is_final=is_final)
+        else:
+            observed = self._observe(test, is_final=is_final)
+            result = self._judge_observed(observed, test)
         attempt.results[number] = result
         self.ledger.notes += [(number, note) for note in observed.notes]
         for excuse in observed.excuses:
             self.ledger.uncount(number, excuse.reason)
             if excuse.may_help and result.verdict is Outcome.ACCEPTED:
                 attempt.is_doubtful = True
+
+    def _observe(self, test: PreparedTest, *, is_final: bool) -> Observation:
+        """Return what is seen of the program on a test's input, or with its interactor."""
+        trial = self.trial
+        limits = trial.problem.limits
+        if trial.interactor is None:
+            return trial.program.run(trial.run_on(test), limits, is_final=is_final)
+        return trial.interactor.observe(trial.program, trial.task, test, limits, is_final=is_final)
 
     def _judge_observed(self, observed: Observation, test: PreparedTest) -> TestResult:
         """Return the result of a test by what was seen of it."""
@@ -359,6 +393,8 @@ class _Judging:
             rejection = self.trial.program.rejection()
             if rejection is not None:
                 return verdicts.result_of(run, Outcome.COMPILE_ERROR, rejection)
+        if self.trial.interactor is not None:
+            return self._explain(self.trial.interactor.judge(run, self.trial.problem, test))
         if self.trial.checking is not None:
             return self.trial.checking.judge(run, self.trial.problem, test)
         return self._explain(self.trial.problem.judge(run, test))
@@ -377,6 +413,8 @@ class _Judging:
             return ()
         # A checker program takes a process a test whatever the program does.
         if self.trial.checking is not None or problem.dialect != PLAIN:
+            return ()
+        if problem.interactor is not None:
             return ()
         if problem.assertions is not None:
             return ()

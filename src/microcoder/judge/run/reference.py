@@ -9,6 +9,7 @@ on thousands of programs.
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 
 from microcoder import EvaluatorFault, Problem, Program, Verdict
 from microcoder.judge.languages.packages import (
@@ -25,6 +26,7 @@ from microcoder.judge.run.builds import (
 )
 from microcoder.judge.run.conversations import converse
 from microcoder.judge.run.executor import Executable, Observation, Run, Source, Task
+from microcoder.judge.run.interactions import interact
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.policy import Rules, judge_program
 from microcoder.judge.run.supervisor import Loaded, LoadedProgram, Sandbox
@@ -176,6 +178,35 @@ class PlainProgram:
                 settings=settings,
                 limits=limits,
                 test_limits=test_limits,
+            )
+            return Observation(run)
+        except (EvaluatorFault, OSError) as fault:
+            return Observation(None, fault=str(fault))
+
+    def interact(
+        self,
+        task: Task,
+        interactor: Executable,
+        interactor_task: Task,
+        accepts: Callable[[Run], bool],
+        limits: Limits,
+        interactor_limits: Limits,
+        *,
+        is_final: bool = False,
+    ) -> Observation:
+        """Run the program with an interactor, once, whatever comes of it."""
+        assert isinstance(interactor, PlainProgram)
+        try:
+            run = interact(
+                self._sandbox,
+                interactor._sandbox,
+                self._loaded.task_of(task, task.files, has_named_streams=False),
+                interactor._loaded.task_of(
+                    interactor_task, interactor_task.files, has_named_streams=False
+                ),
+                accepts=accepts,
+                limits=limits,
+                leader_limits=interactor_limits,
             )
             return Observation(run)
         except (EvaluatorFault, OSError) as fault:

@@ -27,7 +27,7 @@ from microcoder.judge.run import isolation
 from microcoder.judge.run.executor import Run, Task
 from microcoder.judge.run.isolation import Isolation
 from microcoder.judge.run.timing import Limits
-from microcoder.judge.run.watchdog import Owner, Watchdog
+from microcoder.judge.run.watchdog import Owner, Side, Watchdog
 from microcoder.judge.sandbox import protocol
 from microcoder.judge.sandbox.batch import GO_ON
 from microcoder.judge.sandbox.protocol import (
@@ -87,8 +87,10 @@ class PassedOn:
 
     def close(self) -> None:
         """Close those that are not closed yet."""
-        while self.numbers:
-            os.close(self.numbers.pop())
+        # Two threads may do so at once.
+        with contextlib.suppress(IndexError):
+            while True:
+                os.close(self.numbers.pop())
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,8 @@ class TestTask:
     options: Mapping[str, Any]
     """The fields of `Request` that say how to run the test, without limits."""
     pipes: PassedOn = field(default_factory=PassedOn)
-    """Of a conversation (see `conversations`): the pipe that it reads, and the one it writes to."""
+    """Of a conversation (see `conversations`): the pipe that it reads, and the one it writes to. Of
+    an interaction (see `interactions`) also what tells that the other side has ended."""
 
 
 class Loaded:
@@ -168,6 +171,7 @@ class Loaded:
             call=task.call,
             dialect=task.dialect,
             int_digits=task.int_digits,
+            collected=task.collected,
             has_named_streams=has_named_streams,
         )
 
@@ -316,21 +320,31 @@ class Sandbox:
         """Process id of the fork server, as seen from here."""
         return self._process.pid
 
-    def run(self, task: TestTask, limits: Limits) -> Run:
+    def run(self, task: TestTask, limits: Limits, side: Side | None = None) -> Run:
         """Run one test.
+
+        Args:
+            task: what is run.
+            limits: of the test.
+            side: which side of an interaction it is; None for any other run.
 
         Raises:
             SandboxDied: the fork server is gone or does not answer.
         """
         is_function = bool(task.options.get("fn_name"))
-        is_test = task.options.get("role") == protocol.ASKS
+        role = task.options.get("role")
         with contextlib.ExitStack() as opened:
             opened.callback(task.pipes.close)
-            has_wire = is_function or is_test or self._builds
+            has_wire = is_function or role == protocol.ASKS or self._builds
+            has_wire = has_wire or bool(task.options.get("collected"))
             streams = _open_streams(opened, task.stdin, has_wire=has_wire)
             standard = streams.listed()
-            descriptors = [*standard[:3], *task.pipes.numbers, *standard[3:]]
-            watchdog = Watchdog(limits, self._owner)
+            pipes = list(task.pipes.numbers)
+            if role == protocol.TALKS:
+                standard[:2] = pipes[:2]
+                pipes = pipes[2:]
+            descriptors = [*standard[:3], *pipes, *standard[3:]]
+            watchdog = Watchdog(limits, self._owner, side)
             exchange = self._exchange(opened, task, limits, descriptors, watchdog)
             try:
                 next(exchange)
@@ -404,7 +418,7 @@ class Sandbox:
             opened.callback(os.close, file)
         request = Request(
             limits.cpu_seconds,
-            limits.wall_seconds,
+            watchdog.first_wall_seconds,
             limits.memory_bytes,
             # A byte more than allowed, so that a stream which is too long is seen to be.
             limits.output_bytes + 1,
@@ -412,7 +426,7 @@ class Sandbox:
             is_batch=questions is not None,
             **task.options,
         )
-        patience_seconds = request.wall_seconds + _GRACE_SECONDS
+        patience_seconds = limits.wall_seconds + _GRACE_SECONDS
         num_questions = 0
         is_stopped = False
         try:

@@ -7,7 +7,7 @@ A problem is checked once for all its programs. Of a run:
 | the compiler refused the source                                  | `COMPILE_ERROR` |
 | stdout or stderr beyond the cap, or the signal for that          | `OUTPUT_LIMIT`  |
 | resident memory beyond the limit, or an uncaught MemoryError     | `MEMORY_LIMIT`  |
-| CPU time spent, or wall time at the backstop                     | `TIME_LIMIT`    |
+| CPU time spent, wall time at the backstop, or a deadlock         | `TIME_LIMIT`    |
 | an uncaught refusal of a new process or thread                   | `PROCESS_LIMIT` |
 | a signal, a non-zero exit code, nothing or nonsense returned     | `RUNTIME_ERROR` |
 | the comparison refuses                                           | `WRONG_ANSWER`  |
@@ -56,6 +56,11 @@ _NO_MORE_PROCESSES = re.compile(
 """Last line of one that could start no thread or process."""
 _ABORTED = (signal.SIGABRT, signal.SIGTRAP, signal.SIGILL)
 """Signals by which runtimes end if they cannot go on."""
+DEADLOCKED = (
+    "deadlock: the program and the interactor waited for each other "
+    "(is every line flushed, and every answer read?)"
+)
+"""What is said of a program that was ended as it waited."""
 _NEARLY_ALL = 0.9
 """Share of the memory limit: what is killed beyond it was killed because memory ran out."""
 _MAX_DETAIL = 300
@@ -341,6 +346,8 @@ def _find_overrun(result: Result, limits: Limits) -> str:
     is_signalled = result.signal == signal.SIGXCPU
     if cpu_seconds > limits.cpu_seconds or result.expired == Expiry.CPU or is_signalled:
         return f"cpu {cpu_seconds:.2f} s of {limits.cpu_seconds:g} s"
+    if result.expired == Expiry.DEADLOCK:
+        return DEADLOCKED
     if result.expired != Expiry.WALL:
         return ""
     wall_seconds = result.wall_us / 1e6

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from microcoder.judge.core.machine import memory_mib_of, pid_of, read_process
@@ -29,16 +30,85 @@ class Owner:
     """Counts of the worker."""
 
 
+_LOOK_SECONDS = 0.25
+"""How often two processes that talk are looked at."""
+_MOST_IDLE_LOOKS = 6
+"""Looks between which neither has run at all, after which they wait for each other."""
+
+
+class Interaction:
+    """Whether two processes that talk wait for each other: then nothing will happen any more."""
+
+    def __init__(self, end_input: Callable[[], None]) -> None:
+        """Know nothing yet.
+
+        Args:
+            end_input: lets the program see that the interactor has closed its stdout, if it has.
+        """
+        self._end_input = end_input
+        self._pids: dict[bool, int] = {}
+        self._turns: list[int] = []
+        self._num_idle_looks = 0
+        self._has_ended_input = False
+        self.has_ended = False
+        """Whether the interactor has ended."""
+
+    def note(self, pid: int, *, is_answer: bool) -> None:
+        """Note which process one side is."""
+        self._pids[is_answer] = pid
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether neither process has run between the last two looks."""
+        return self._num_idle_looks > 0
+
+    def is_deadlocked(self) -> bool:
+        """Look at both processes; return whether they wait for each other."""
+        turns = self._read_turns()
+        if turns and turns == self._turns:
+            self._num_idle_looks += 1
+        else:
+            self._num_idle_looks = 0
+        self._turns = turns
+        if self._num_idle_looks < _MOST_IDLE_LOOKS:
+            return False
+        if self._has_ended_input:
+            return True
+        # The program may wait for an end of its stdin that only we keep from it.
+        self._has_ended_input = True
+        self._end_input()
+        self._num_idle_looks = 0
+        return False
+
+    def _read_turns(self) -> list[int]:
+        """Return how often each process was given a processor; nothing if one may run now."""
+        if self.has_ended or len(self._pids) < 2:
+            return []
+        turns = []
+        for _, pid in sorted(self._pids.items()):
+            reading = read_process(pid)
+            if reading is None or reading.is_in_the_queue:
+                return []
+            turns.append(reading.turns)
+        return turns
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of two processes that talk."""
+
+    interaction: Interaction
+    is_answer: bool = False
+    """Whether it is the program, and not the interactor."""
+
+
 class Watchdog:
     """Decides what a running test is allowed: answers the fork server's questions about it."""
 
-    def __init__(
-        self,
-        limits: Limits,
-        owner: Owner,
-    ) -> None:
-        """Start the clock of a test of a worker."""
+    def __init__(self, limits: Limits, owner: Owner, side: Side | None = None) -> None:
+        """Start the clock of a test of a worker; `side` is set in an interaction."""
         self._limits = limits
+        self._side = side
         self._slot = owner.slot
         self._record = owner.record
         self.notes: list[str] = []
@@ -46,6 +116,13 @@ class Watchdog:
         self._started = time.monotonic()
         self._paused_seconds = 0.0
         self._cpu_seconds = 0.0
+
+    @property
+    def first_wall_seconds(self) -> float:
+        """After how much wall time the fork server asks first."""
+        if self._side is None:
+            return self._limits.wall_seconds
+        return min(_LOOK_SECONDS, self._limits.wall_seconds)
 
     def reply(self, question: bytes, descriptor: int) -> float:
         """Return the answer, in seconds, to a question about a process, and close its pidfd.
@@ -65,12 +142,17 @@ class Watchdog:
         return 0.0
 
     def conclude(self, result: Result) -> Result:
-        """Return the test's result; one whose CPU time was used up is no wall time-out."""
+        """Return the test's result; one whose CPU time was used up is no wall time-out.
+
+        Nor is one that waited for its partner, which waited for it.
+        """
         is_out_of_time = self._cpu_seconds > self._limits.cpu_seconds
         if result.expired == protocol.Expiry.WALL and is_out_of_time:
             # A compiler's own children count: the watch sees the CPU time of one process.
             cpu_us = int(self._cpu_seconds * 1e6)
             return result._replace(expired=protocol.Expiry.CPU, cpu_us=cpu_us)
+        if self._side is not None and self._side.is_answer and self._side.interaction.is_idle:
+            return result._replace(expired=protocol.Expiry.DEADLOCK)
         return result
 
     def _extend(
@@ -82,6 +164,13 @@ class Watchdog:
         """Return how much longer a test may take whose wall time is spent; 0 to end it."""
         if pid < 0:  # It has ended.
             return timing.SHORTEST_EXTENSION_SECONDS
+        if self._side is not None:
+            left = self._limits.wall_seconds - counted_seconds
+            is_over = self._look(self._side, pid)
+            if is_over:
+                return 0.0
+            if left > 0:
+                return max(timing.SHORTEST_EXTENSION_SECONDS, min(_LOOK_SECONDS, left))
         # 0 where the kernel does not tell: then there are no counts either.
         reading = read_process(pid) if pid else None
         more, why = timing.extend(
@@ -102,3 +191,10 @@ class Watchdog:
                 f"wall time was spent after {counted_seconds:.2f} s, and it went on: {why}"
             )
         return more
+
+    def _look(self, side: Side, pid: int) -> bool:
+        """Look at both sides of an interaction; return whether they wait for each other."""
+        # 0 where the kernel does not tell.
+        if pid:
+            side.interaction.note(pid, is_answer=side.is_answer)
+        return side.is_answer and side.interaction.is_deadlocked()

@@ -57,7 +57,9 @@ class Expiry(IntEnum):
     FILE_SYSTEM = 4
     """The file system was full before its folder was: a fault of the machine."""
     CONVERSATION = 5
-    """The test that it answered had ended: no fault of anybody."""
+    """Its partner had ended, the test that it answered: no fault of anybody."""
+    DEADLOCK = 6
+    """It waited for its partner, which waited for it."""
 
 
 SLICE_SECONDS = 0.2
@@ -97,6 +99,8 @@ ASKS = "asks"
 """The role of a test in a conversation."""
 ANSWERS = "answers"
 """The role of an answer."""
+TALKS = "talks"
+"""The role of either side of an interaction: its stdin and stdout are pipes to the other."""
 
 WIRE_FD = 3
 """The descriptor that a function's result is written to; for a binary, the binary itself."""
@@ -192,11 +196,15 @@ class Request(NamedTuple):
     frames, and the socket for its questions.
     """
     role: str = ""
-    """`ASKS` or `ANSWERS` in a conversation (see `conversation`); empty for any other run.
+    """`ASKS` or `ANSWERS` in a conversation (see `conversation`), `TALKS` in an interaction; empty
+    for any other run.
 
-    Further descriptors are the pipe that is read, the one that is written to, and for a test the
-    wire of its report.
+    Further descriptors of a conversation are the pipe that is read, the one that is written to, and
+    for a test the wire of its report; of an interaction a pipe whose end ends the run.
     """
+    collected: str = ""
+    """Name of a file of the scratch folder that is copied to the wire after the run; empty for
+    none."""
 
     def pack(self) -> bytes:
         """Return the request as a message."""

@@ -46,8 +46,10 @@ _ANCILLARY_BYTES = socket.CMSG_SPACE(_MAX_PASSED_FDS * 4)
 """Space for them: four bytes each."""
 _NUM_STANDARD = 5
 """Descriptors that come with every test: source, cache, stdin, stdout, stderr."""
-_NUM_PIPES = {protocol.ASKS: 3, protocol.ANSWERS: 2}
-"""Descriptors of a conversation, by the role in it."""
+_NUM_PIPES = {protocol.ASKS: 3, protocol.ANSWERS: 2, protocol.TALKS: 1}
+"""Further descriptors of one of two that talk, by its role."""
+_HAS_PARTNER = (protocol.ANSWERS, protocol.TALKS)
+"""Roles that end with the writer of their first pipe."""
 _HIGHEST_FD = 4096
 """End of the descriptors that are closed: more than any sandbox has."""
 _REHEARSED_FD = 128
@@ -73,7 +75,8 @@ class Test(NamedTuple):
     copies: Sequence[tuple[int, int]] = ()
     """Named files in place of stdout and stderr, each with the descriptor that it is copied to."""
     pipes: Sequence[int] = ()
-    """What a side of a conversation reads and writes, and for a test the wire of its report."""
+    """What a side of a conversation reads and writes, and for a test the wire of its report; of an
+    interaction what tells that the other side has ended."""
 
 
 class ForkServer:
@@ -147,6 +150,11 @@ class ForkServer:
             pid = os.fork()
             if pid == 0:
                 self.run(test)
+            if test.request.role == protocol.TALKS:
+                # The other side must see that this one closes its stdin or stdout.
+                for pipe in test.standard[:2]:
+                    os.close(pipe)
+                    descriptors.remove(pipe)
             result = self._watch(pid, test)
             has_left_processes = self._clear_processes()
             self._collect_files(test)
@@ -178,7 +186,7 @@ class ForkServer:
             further = further[num_pipes:]
         wire = -1
         has_wire = bool(request.fn_name) and not shared
-        if has_wire or self._is_build(request):
+        if has_wire or request.collected or self._is_build(request):
             wire = further.pop(0)
         if request.files:
             self._lay_out(request.files, further)
@@ -208,14 +216,17 @@ class ForkServer:
             test.quota,
             # A compiler has children, which a signal to it would not stop.
             is_shared=not self._is_build(test.request),
-            partner=test.pipes[0] if test.request.role == protocol.ANSWERS else -1,
+            partner=test.pipes[0] if test.request.role in _HAS_PARTNER else -1,
         )
 
     def _collect_files(self, test: Test) -> None:
-        """Copy what a build left and what named streams hold to the supervisor's files."""
+        """Copy what a run left for the supervisor, and what named streams hold, to its files."""
+        left = test.request.collected
         if self._is_build(test.request):
+            left = protocol.BUILT_FILE
+        if left:
             self._limits.lift()
-            _copy(protocol.BUILT_FILE, test.wire)
+            _copy(left, test.wire)
         for named, target in test.copies:
             _copy_content(named, target)
         for named, _ in test.copies:
@@ -269,7 +280,7 @@ class ForkServer:
         """
         self._enter(test)
         request, source, cache, _, wire, shared, quota, _, pipes = test
-        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _, _) = request
+        (_, _, _, _, fn_name, _, arguments, _, dialect, _, _, _, _, _, _) = request
         names = None if dialect == PLAIN else self._dialect_names
         # Before the descriptors are closed, since it needs two of them: compiling runs nothing of
         # the program.
@@ -282,7 +293,7 @@ class ForkServer:
             self._run_batch(packed, request, names)
             return 0
         code = runner.load_code(source, cache)
-        if pipes:
+        if pipes and request.role != protocol.TALKS:
             return self._converse(code, test)
         first_closed = self._first_own
         if fn_name:
@@ -303,7 +314,7 @@ class ForkServer:
         os.dup2(stdin, 0)
         os.dup2(stdout, 1)
         os.dup2(stderr, 2)
-        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _, _) = request
+        (_, _, _, _, _, command, _, files, _, _, _, int_digits, _, _, _) = request
         if command:
             self._become_binary(test)
         if files:

@@ -273,6 +273,8 @@ def _with_comparison(problem: Problem, comparison: OutputComparison) -> Problem:
     """Return a problem with the recipe's output comparison, unless it has a checker of its own."""
     if comparison == "robust" or problem.checker.type != "default":
         return problem
+    if problem.interactor is not None:
+        return problem
     return problem.model_copy(update={"checker": Checker(type="exact")})
 
 
