@@ -38,10 +38,20 @@ for i in range(n):
         break
 print(best)
 """
+CASES = """for case in range(int(input())):
+    found = False
+    for word in input().split():
+        found = found or word == "tea"
+    if found:
+        print(case)
+        exit()
+"""
+KEPT = "found = {**globals(), **locals()}.get('found', False)"
 CPP = """#include <vector>
 typedef long long ll;
 int main() { // i < n
     std::vector<int> a(3);
+    bool odd = false;
     for (int i = 0; i < 3; i++) if (a[i] >= 2 && i != 1) break;
 }
 """
@@ -61,11 +71,15 @@ def mutants_of(code: str, language: str) -> list[str]:
         (PYTHON, "python", "max(", "min("),
         (PYTHON, "python", "if a // 2", "if False and a // 2"),
         (PYTHON, "python", "not a", " a"),
+        (PYTHON, "python", "best = max(a, b + 1)", "pass"),
+        (CASES, "python", "found = False", KEPT),
+        (CASES, "python", "exit()", "pass"),
         (CPP, "cpp", "i < 3", "i <= 3"),
         (CPP, "cpp", "long long", "int"),
         (CPP, "cpp", "&&", "||"),
         (CPP, "cpp", "if (a", "if (false && a"),
         (CPP, "cpp", "break;", ";"),
+        (CPP, "cpp", "    bool odd = false;", "    static bool odd = false;"),
     ],
 )
 def test_a_mutant_has_one_mistake_that_people_make(

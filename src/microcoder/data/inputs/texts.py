@@ -201,9 +201,8 @@ def _lines_like(lines: Lines, line: int) -> list[int]:
 
 def _copy_block(lines: Lines, source: Random) -> None:
     """Repeat some lines that stand together, and correct a number above that may count them."""
-    start = source.randrange(len(lines))
-    end = min(len(lines), start + source.randint(1, _MOST_BLOCK))
-    place = source.randint(start, len(lines))
+    start, end = _choose_block(lines, source)
+    place = source.choice((start, end, source.randint(start, len(lines))))
     block = [list(tokens) for tokens in lines[start:end]]
     if source.random() < 0.5:
         # What names it may have to be another name.
@@ -259,6 +258,21 @@ def _shift(lines: Lines, source: Random) -> None:
     distance = source.choice(_DISTANCES)
     for place in moved[: source.randint(1, len(moved))]:
         _set(lines, place, str(int(_get(lines, place)) + distance))
+
+
+def _choose_block(lines: Lines, source: Random) -> tuple[int, int]:
+    """Return where a block of lines begins and ends: as a number at its head says, or anywhere."""
+    heads = []
+    for line, tokens in enumerate(lines[1:], start=1):
+        if len(tokens) == 1 and INTEGER.fullmatch(tokens[0]):
+            # The number may count all lines after it, or those after a name.
+            for size in (int(tokens[0]) + 1, int(tokens[0]) + 2):
+                if 1 < size <= len(lines) - line:
+                    heads.append((line, line + size))
+    if heads and source.random() < 0.5:
+        return source.choice(heads)
+    start = source.randrange(len(lines))
+    return start, min(len(lines), start + source.randint(1, _MOST_BLOCK))
 
 
 def _rename(block: Lines, letters: Sequence[str], source: Random) -> None:
