@@ -54,11 +54,19 @@ def test_a_program_that_is_outvoted_on_few_inputs_is_known_to_be_wrong(judges: O
     other = right.format("[a < b for a, b in zip(nums, nums[1:])].count(True)")
     wrong = right.format("sum(a < b for a, b in zip(nums, nums[1:])) + (len(nums) == 1)")
     for codes in ((wrong, count, other), (count, other, wrong)):
-        candidate = make_candidate(solutions=[{"code": code} for code in codes])
-        row = generate(candidate, judges, GenerateSettings(min_hidden_tests=10))
+        solutions = []
+        for code in codes:
+            solutions.append({"code": code})
+        row = generate(
+            make_candidate(solutions=solutions), judges, GenerateSettings(min_hidden_tests=10)
+        )
         assert isinstance(row, Candidate)
-        known = {solution.code: solution.known for solution in row.solutions}
+        known = {}
+        for solution in row.solutions:
+            known[solution.code] = solution.known
         assert known == {count: "accepted", other: "accepted", wrong: "wrong_answer"}
-        assert any(test.input.count(",") == 0 for test in row.tests)
-        details = [line.detail for line in row.lineage]
-        assert any("agree against" in detail for detail in details)
+        assert "2 accepted programs agree against accepted program on " in str(row.lineage)
+        lengths = set()
+        for test in row.tests:
+            lengths.add(test.input.count(",") + 1)
+        assert 1 in lengths

@@ -328,8 +328,11 @@ def test_a_mutant_that_meets_a_limit_says_nothing(judges: Open) -> None:
 
 def test_tests_are_chosen_that_catch_a_wrong_attempt(judges: Open) -> None:
     wrong = RIGHT.replace("return count", "return count + (len(nums) == 1)")
-    responses = [f"```python\n{code}```\n" for code in (wrong, RIGHT)]
+    responses = [f"```python\n{wrong}```\n", f"```python\n{RIGHT}```\n"]
     made = generate(make_candidate(), judges, SMALL, responses=responses)
     assert isinstance(made, Candidate)
     assert "0 of 1 attempts" in made.lineage[-1].detail
-    assert any(test.input.count(",") == 0 for test in made.tests)
+    lengths = set()
+    for test in made.tests:
+        lengths.add(test.input.count(",") + 1)
+    assert 1 in lengths

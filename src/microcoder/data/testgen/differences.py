@@ -72,6 +72,7 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     # Those left may differ, too, or take too long.
     if not tests:
         return None
+    answering.dropped["references disagree"] -= len(tests)
     wrong = {answering.references[number].code for number in outvoted}
     solutions = []
     names = []
