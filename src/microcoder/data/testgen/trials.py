@@ -84,7 +84,8 @@ def find_wrong(
     uncaught = _find_uncaught(answering, mutants)[:_MOST_TRIED_MUTANTS]
     found = [WrongProgram(program) for program in known]
     # A reference may be one of them.
-    others = [program for program in attempts if program not in answering.references]
+    right = {(program.code or "").strip() for program in answering.references}
+    others = [program for program in attempts if (program.code or "").strip() not in right]
     for program in _find_uncaught(answering, others[:_MOST_TRIED_ATTEMPTS]):
         found.append(WrongProgram(program, "attempt"))
     return found + [WrongProgram(program, "mutant") for program in uncaught]

@@ -257,9 +257,8 @@ def spoil(known: Sequence[str]) -> list[str]:
 
 
 def _is_phrase(line: str) -> bool:
-    """Whether a line is several words without a number, of which one fewer is a line as well."""
-    words = line.split()
-    return len(words) > 1 and not any(map(_SMALL_NUMBER.fullmatch, words))
+    """Whether a line is several words without a digit, of which one fewer is a line as well."""
+    return len(line.split()) > 1 and not any(map(str.isdigit, line))
 
 
 def _find_number(texts: Sequence[str]) -> int | None:
