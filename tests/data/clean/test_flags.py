@@ -63,6 +63,7 @@ ONE = (
     "There are several test cases. For any of them print the answer.",
     "elements are not unique",
     "Return the list of all such pairs in sorted order.",
+    "If the lock displays any of these codes, its wheels stop turning.",
 )
 """Sentences beside which nothing of that kind is said."""
 

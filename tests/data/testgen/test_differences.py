@@ -46,3 +46,27 @@ def test_one_program_against_two_is_wrong(judges: Open) -> None:
         row = made_with(judges, *codes, value="7")
         assert isinstance(row, Candidate)
         assert row.checker == Checker()
+
+
+def test_a_program_that_is_outvoted_on_few_inputs_is_known_to_be_wrong(judges: Open) -> None:
+    right = "class Solution:\n    def rises(self, nums: List[int]) -> int:\n        return {}\n"
+    count = right.format("sum(a < b for a, b in zip(nums, nums[1:]))")
+    other = right.format("[a < b for a, b in zip(nums, nums[1:])].count(True)")
+    wrong = right.format("sum(a < b for a, b in zip(nums, nums[1:])) + (len(nums) == 1)")
+    for codes in ((wrong, count, other), (count, other, wrong)):
+        solutions = []
+        for code in codes:
+            solutions.append({"code": code})
+        row = generate(
+            make_candidate(solutions=solutions), judges, GenerateSettings(min_hidden_tests=10)
+        )
+        assert isinstance(row, Candidate)
+        known = {}
+        for solution in row.solutions:
+            known[solution.code] = solution.known
+        assert known == {count: "accepted", other: "accepted", wrong: "wrong_answer"}
+        assert "2 accepted programs agree against accepted program on " in str(row.lineage)
+        lengths = set()
+        for test in row.tests:
+            lengths.add(test.input.count(",") + 1)
+        assert 1 in lengths

@@ -314,7 +314,7 @@ def test_what_nothing_certifies_is_made_where_asked_for_and_two_references_agree
 
 def test_without_given_tests_mutants_are_tried_all_the_same(judges: Open) -> None:
     answering = Answering(judges(), make_candidate(tests=[]), [Program(RIGHT)])
-    assert any(wrong.is_mutant for wrong in find_wrong(answering))
+    assert any(wrong.kind == "mutant" for wrong in find_wrong(answering))
 
 
 def test_a_mutant_that_meets_a_limit_says_nothing(judges: Open) -> None:
@@ -322,5 +322,17 @@ def test_a_mutant_that_meets_a_limit_says_nothing(judges: Open) -> None:
     test = TestCase(input="[1, 2]", output="1")
     made = MadeTest(test, Origin(kind="tiny/all"), "generated", 0.1)
     endless = Program("class Solution:\n    def rises(self, nums):\n        while True: pass\n")
-    wrong = [WrongProgram(endless, is_mutant=True), WrongProgram(endless)]
+    wrong = [WrongProgram(endless, "mutant"), WrongProgram(endless)]
     assert [trial.is_late for trial in try_tests(answering, wrong, [made])] == [True, False]
+
+
+def test_tests_are_chosen_that_catch_a_wrong_attempt(judges: Open) -> None:
+    wrong = RIGHT.replace("return count", "return count + (len(nums) == 1)")
+    responses = [f"```python\n{wrong}```\n", f"```python\n{RIGHT}```\n"]
+    made = generate(make_candidate(), judges, SMALL, responses=responses)
+    assert isinstance(made, Candidate)
+    assert "0 of 1 attempts" in made.lineage[-1].detail
+    lengths = set()
+    for test in made.tests:
+        lengths.add(test.input.count(",") + 1)
+    assert 1 in lengths

@@ -406,6 +406,8 @@ def test_an_input_is_valid_in_one_group_or_another_and_no_validator_is_asked_in_
     assert [one.text for one in found.accept(made, dropped)] == texts[:2]
     assert found.ask(spoil(known), ("max=60",)) == set()
     assert spoil([]) == []
+    # Where a line has two words, one may be a line as well.
+    assert "1\npea\n" not in spoil(["1\npea soup\n"])
     unknown = kit.programs[0].model_copy(update={"language": "brainfuck"})
     careless = kit.programs[0].model_copy(update={"code": "raise SystemExit(42)"})
     wrong_programs = [InputKit(programs=(one,)) for one in (unknown, careless)]

@@ -38,10 +38,20 @@ for i in range(n):
         break
 print(best)
 """
+CASES = """for case in range(int(input())):
+    found = False
+    for word in input().split():
+        found = found or word == "tea"
+    if found:
+        print(case)
+        exit()
+"""
+KEPT = "found = {**globals(), **locals()}.get('found', False)"
 CPP = """#include <vector>
 typedef long long ll;
 int main() { // i < n
     std::vector<int> a(3);
+    bool odd = false;
     for (int i = 0; i < 3; i++) if (a[i] >= 2 && i != 1) break;
 }
 """
@@ -61,11 +71,15 @@ def mutants_of(code: str, language: str) -> list[str]:
         (PYTHON, "python", "max(", "min("),
         (PYTHON, "python", "if a // 2", "if False and a // 2"),
         (PYTHON, "python", "not a", " a"),
+        (PYTHON, "python", "best = max(a, b + 1)", "pass"),
+        (CASES, "python", "found = False", KEPT),
+        (CASES, "python", "exit()", "pass"),
         (CPP, "cpp", "i < 3", "i <= 3"),
         (CPP, "cpp", "long long", "int"),
         (CPP, "cpp", "&&", "||"),
         (CPP, "cpp", "if (a", "if (false && a"),
         (CPP, "cpp", "break;", ";"),
+        (CPP, "cpp", "    bool odd = false;", "    static bool odd = false;"),
     ],
 )
 def test_a_mutant_has_one_mistake_that_people_make(
@@ -143,6 +157,16 @@ def test_lines_and_blocks_change_with_the_numbers_that_count_them() -> None:
             lengths.add(cast(str, text).count("\n"))
     assert num_valid > 60
     assert len(lengths) > 3
+
+
+def test_a_crowding_line_is_counted_and_keeps_what_holds_inside_it() -> None:
+    crowded = set()
+    shifted = set()
+    for seed in range(300):
+        crowded.add(change_text("2\n10 14\n50 54\n", "crowd", seed=seed))
+        shifted.add(change_text("2\n10 14\n50 54\n", "shift", seed=seed))
+    assert "3\n10 14\n15 19\n50 54\n" in crowded
+    assert "2\n10 14\n45 49\n" in shifted
 
 
 def test_constants_of_a_problem_are_written_as_whole_lines() -> None:
@@ -244,14 +268,14 @@ def test_the_largest_inputs_are_as_large_as_validators_allow() -> None:
     )
 
 
-def made_test(text: str) -> MadeTest:
-    return MadeTest(TestCase(input=text, output="1"), Origin(kind="tiny/all"))
+def made_test(text: str, answer: str = "1") -> MadeTest:
+    return MadeTest(TestCase(input=text, output=answer), Origin(kind="tiny/all"))
 
 
 def test_known_wrong_programs_are_covered_before_mutants_and_these_twice() -> None:
     tests = [made_test("x" * (10 - number)) for number in range(8)]
     wrong = WrongProgram(Program("wrong"))
-    mutant = WrongProgram(Program("mutant"), is_mutant=True)
+    mutant = WrongProgram(Program("mutant"), "mutant")
     trials = [
         Trial(wrong, frozenset({7})),
         Trial(mutant, frozenset({2, 3, 4})),
@@ -262,6 +286,21 @@ def test_known_wrong_programs_are_covered_before_mutants_and_these_twice() -> No
     chosen = choose_tests(tests, trials, most=4, num_large=0)
     assert {7, 3, 5} <= set(chosen)
     assert len({2, 3, 4} & set(chosen)) == 2
+
+
+def test_attempts_are_covered_before_mutants() -> None:
+    tests = [made_test("x" * (10 - number)) for number in range(8)]
+    trials = [
+        Trial(WrongProgram(Program("mutant"), "mutant"), frozenset({2, 3})),
+        Trial(WrongProgram(Program("attempt"), "attempt"), frozenset({5})),
+    ]
+    assert choose_tests(tests, trials, most=1, num_large=0) == [5]
+
+
+def test_the_rest_have_rare_answers_as_often_as_the_usual_one() -> None:
+    tests = [made_test("x" * (20 - number), "no") for number in range(9)]
+    tests += [made_test("y" * (9 - number), "yes") for number in range(3)]
+    assert choose_tests(tests, [], most=4, num_large=0) == [0, 1, 9, 10]
 
 
 STATEMENT = """A word, a number of words, and the words, a line each. Print the number of the first

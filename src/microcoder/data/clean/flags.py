@@ -42,7 +42,9 @@ _MANY_ANSWERS = re.compile(
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
             # Print any of them; output any.
             rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
-            rf"(?: (?:one|of (?:them|these|those|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
+            rf"(?: (?:one|of (?:them|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
+            # "If the lock displays any of these codes" is another matter.
+            rf"{VERB} any of (?:these|those)(?: (?:{_SUCH}\b|{_ANSWER}\b)|{_END})",
             rf"{VERB} (?:just |only )?one (?:such\b|{_SUCH} {_ANSWER}\b"
             r"|of (?:them|these|those)\b|if there)",
             # The answer need not be unique.

@@ -151,7 +151,8 @@ class BuildConfig(Config):
     difficulty: DifficultySettings = DifficultySettings()
     attempts: Path | None = None
     """JSON lines of a model's attempts (`{"id", "responses": [...]}`), of which problems without a
-    right program get one that most agree on; by default `difficulty.responses`."""
+    right program get one that most agree on, and for which tests of the others are chosen; by
+    default `difficulty.responses`."""
     generate: GenerateSettings = GenerateSettings()
     verify: VerifySettings = VerifySettings()
     packages: str = STANDARD

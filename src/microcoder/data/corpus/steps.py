@@ -83,14 +83,17 @@ def later_steps(
     steps += [maker.filter(), maker.boilerplate(), maker.deduplicate()]
     # After duplicates, so that no problem is scored twice.
     steps += maker.by_difficulty()
+    # Attempts decide by their digest, not by where their file lies.
+    attempts: tuple[str, ...] = ()
     if maker.attempts is not None:
-        steps.append(maker.references(digest_file(maker.attempts)))
+        attempts = (digest_file(maker.attempts),)
+        steps.append(maker.references(*attempts))
     # By execution and by a model only what is left: both cost more than all the rest.
     if benchmarks and config.behaviour:
         steps.append(maker.compare())
     if benchmarks and config.same_task is not None:
         steps.append(maker.ask())
-    steps.append(maker.generate())
+    steps.append(maker.generate(attempts))
     steps.append(maker.verify())
     return steps
 
@@ -270,14 +273,15 @@ class _StepMaker:
             runs="alone",
         )
 
-    def generate(self) -> Step:
+    def generate(self, attempts: tuple[str, ...]) -> Step:
+        """Return the step that makes tests; attempts with the given digest choose among them."""
         return self._map_step(
             "generate",
             "generate",
             self._config.generate,
             open_generate,
-            (_TESTGEN, _INPUTS, _VERIFY, _DECISIONS, _ENDPOINT, _JUDGE),
-            inputs=(self._environment,),
+            (_TESTGEN, _INPUTS, _VERIFY, _DECISIONS, _DIFFICULTY, _ENDPOINT, _JUDGE),
+            inputs=(*attempts, self._environment),
             runs="alone",
         )
 

@@ -376,12 +376,18 @@ def open_references(
     open_judges = _judges_when_asked(opened, resources)
 
     def adopt(candidate: Candidate) -> Row:
-        texts: list[str] = []
-        for name in (candidate.id, *candidate.merged):
-            texts += responses.get(name, [])
+        texts = _responses_to(candidate, responses)
         return adopt_references(candidate, texts, open_judges, settings, endpoint)
 
     return _one_by_one("filter", adopt)
+
+
+def _responses_to(candidate: Candidate, responses: Mapping[str, Sequence[str]]) -> list[str]:
+    """Return a model's answers to a candidate and to those that were merged with it."""
+    texts: list[str] = []
+    for name in (candidate.id, *candidate.merged):
+        texts += responses.get(name, [])
+    return texts
 
 
 def open_generate(
@@ -395,9 +401,13 @@ def open_generate(
         endpoint = resources.open_endpoint(settings.endpoint, opened)
 
     open_judges = _judges_when_asked(opened, resources)
+    responses: Mapping[str, Sequence[str]] = {}
+    if resources.attempts is not None:
+        responses = read_responses(resources.attempts)
 
     def make(candidate: Candidate) -> Row:
-        return generate(candidate, open_judges, settings, endpoint)
+        texts = _responses_to(candidate, responses)
+        return generate(candidate, open_judges, settings, endpoint, texts)
 
     return _one_by_one("generate", make)
 

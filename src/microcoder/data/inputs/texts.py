@@ -22,6 +22,8 @@ _CONSTANT_SHARE = 0.25
 """Share of the changes that write a constant, if there are any."""
 _MOST_BLOCK = 6
 """Most lines that are repeated together."""
+_DISTANCES = (-20, -10, -5, -3, -2, -1, 1, 2, 3, 5, 10, 20)
+"""How far numbers are moved."""
 Lines = list[list[str]]
 """The tokens of each line."""
 
@@ -199,9 +201,8 @@ def _lines_like(lines: Lines, line: int) -> list[int]:
 
 def _copy_block(lines: Lines, source: Random) -> None:
     """Repeat some lines that stand together, and correct a number above that may count them."""
-    start = source.randrange(len(lines))
-    end = min(len(lines), start + source.randint(1, _MOST_BLOCK))
-    place = source.randint(start, len(lines))
+    start, end = _choose_block(lines, source)
+    place = source.choice((start, end, source.randint(start, len(lines))))
     block = [list(tokens) for tokens in lines[start:end]]
     if source.random() < 0.5:
         # What names it may have to be another name.
@@ -213,6 +214,65 @@ def _copy_block(lines: Lines, source: Random) -> None:
         added = source.choice((1, len(block)))
         _set(lines, counter, str(int(_get(lines, counter)) + added))
     lines[place:place] = block
+
+
+def _crowd(lines: Lines, source: Random) -> None:
+    """Add a line that is like another one but for its numbers, which lie close by.
+
+    Either all of them are moved together, so that what holds between them stays, or one is.
+    """
+    # The first line holds sizes as a rule.
+    line = source.randrange(min(1, len(lines) - 1), len(lines))
+    added = list(lines[line])
+    columns = []
+    for column, token in enumerate(added):
+        if INTEGER.fullmatch(token):
+            columns.append(column)
+    if not columns:
+        return
+    moved = columns
+    if source.random() < 0.5:
+        moved = [source.choice(columns)]
+    distance = source.choice(_DISTANCES)
+    for column in moved:
+        added[column] = str(int(added[column]) + distance)
+    counters = _find_counters(lines, line)
+    if counters:
+        _set(lines, counters[-1], str(int(_get(lines, counters[-1])) + 1))
+    lines.insert(source.randint(line, line + 1), added)
+
+
+def _shift(lines: Lines, source: Random) -> None:
+    """Move numbers of a line or column by the same distance: what holds between them stays."""
+    places = _places(lines, are_numbers=True)
+    if not places:
+        return
+    first = source.choice(places)
+    is_row = source.random() < 0.5
+    moved = []
+    for place in places:
+        is_beside = place.line == first.line and place.column >= first.column
+        is_below = place.column == first.column and place.line >= first.line
+        if (is_row and is_beside) or (not is_row and is_below):
+            moved.append(place)
+    distance = source.choice(_DISTANCES)
+    for place in moved[: source.randint(1, len(moved))]:
+        _set(lines, place, str(int(_get(lines, place)) + distance))
+
+
+def _choose_block(lines: Lines, source: Random) -> tuple[int, int]:
+    """Return where a block of lines begins and ends: as a number at its head says, or anywhere."""
+    heads = []
+    for line, tokens in enumerate(lines[1:], start=1):
+        if len(tokens) == 1 and INTEGER.fullmatch(tokens[0]):
+            # The number may count all lines after it, or those after a name.
+            for size in (int(tokens[0]) + 1, int(tokens[0]) + 2):
+                if 1 < size <= len(lines) - line:
+                    heads.append((line, line + size))
+    if heads and source.random() < 0.5:
+        return source.choice(heads)
+    start = source.randrange(len(lines))
+    return start, min(len(lines), start + source.randint(1, _MOST_BLOCK))
 
 
 def _rename(block: Lines, letters: Sequence[str], source: Random) -> None:
@@ -307,6 +367,8 @@ TEXT_CHANGES: Mapping[str, TextChange] = {
     "all_near": _all_near,
     "swap_text": _swap,
     "step_text": _step,
+    "crowd": _crowd,
+    "shift": _shift,
 }
 """Changes of a text by name, in the order in which they are tried."""
 

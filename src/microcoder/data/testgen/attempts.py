@@ -15,10 +15,9 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.made import MadeInput
-from microcoder.data.testgen.programs import find_references
+from microcoder.data.testgen.programs import find_references, read_programs
 from microcoder.data.testgen.search import find_inputs
 from microcoder.data.testgen.settings import GenerateSettings
-from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Program
 
 STEP = "references/1"
@@ -68,7 +67,7 @@ def adopt_references(
     """
     if not responses or find_references(candidate):
         return candidate
-    attempts = _read_programs(candidate, responses)
+    attempts = read_programs(candidate, responses)[:_MOST_ATTEMPTS]
     if len(attempts) < _LEAST_AGREEING:
         return candidate
     answering = Answering(judges(), candidate, attempts)
@@ -107,16 +106,6 @@ def _note(candidate: Candidate, detail: str) -> Candidate:
     """Return the candidate with a flag that its attempts do not agree, and why."""
     flags = tuple(sorted({*candidate.flags, "attempts_disagree"}))
     return candidate.change("filter", STEP, detail, flags=flags)
-
-
-def _read_programs(candidate: Candidate, responses: Sequence[str]) -> list[Program]:
-    """Return the different programs in a model's answers, in order."""
-    programs: dict[str, Program] = {}
-    for text in responses:
-        program = extract_program(text, language=candidate.programming_language)
-        if program.code and program.code.strip():
-            programs.setdefault(program.code.strip(), program)
-    return list(programs.values())[:_MOST_ATTEMPTS]
 
 
 def _find_passing(answering: Answering) -> list[Program]:

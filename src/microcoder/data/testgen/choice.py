@@ -20,7 +20,13 @@ STEP = "generate/2"
 """Name and version of the step in the lineage of a candidate."""
 _GIVEN = Origin(kind="given")
 _TIMES_COVERED = 2
-"""How many chosen tests are to catch a mutant, as other mistakes are only like it."""
+"""How many chosen tests are to catch an attempt or mutant, as other mistakes are only like it."""
+_NAMES = {
+    "submission": "wrong submissions",
+    "attempt": "attempts",
+    "mutant": "mutants",
+}
+"""What the kinds of tried programs are called."""
 
 
 def add_chosen(
@@ -69,13 +75,17 @@ def add_chosen(
 
 def _describe(trials: Sequence[Trial]) -> str:
     """Return how many wrong programs pass all tests that were tried on them."""
-    tried: Counter[bool] = Counter()
-    passing: Counter[bool] = Counter()
+    tried: Counter[str] = Counter()
+    passing: Counter[str] = Counter()
     for trial in trials:
-        tried[trial.wrong.is_mutant] += 1
-        passing[trial.wrong.is_mutant] += not trial.failed
-    submissions = f"{passing[False]} of {tried[False]} wrong submissions"
-    return f"{submissions} and {passing[True]} of {tried[True]} mutants pass all tried tests"
+        tried[trial.wrong.kind] += 1
+        passing[trial.wrong.kind] += not trial.failed
+    counts = []
+    for kind, name in _NAMES.items():
+        # Few builds have attempts.
+        if tried[kind] or kind != "attempt":
+            counts.append(f"{passing[kind]} of {tried[kind]} {name}")
+    return f"{', '.join(counts[:-1])} and {counts[-1]} pass all tried tests"
 
 
 def choose_tests(
@@ -95,15 +105,35 @@ def choose_tests(
         most: how many tests are kept.
         num_large: how many large tests are kept whatever they catch.
     """
-    known = [trial.failed for trial in trials if not trial.wrong.is_mutant]
-    mutants = [trial.failed for trial in trials if trial.wrong.is_mutant]
+    failed: dict[str, list[Collection[int]]] = {kind: [] for kind in _NAMES}
+    for trial in trials:
+        failed[trial.wrong.kind].append(trial.failed)
     # Each test once, by the first reason to keep it.
     ranked = dict.fromkeys(_mix_large(tests)[:num_large])
-    ranked.update(dict.fromkeys(_cover(tests, known, ranked, times=1)))
-    ranked.update(dict.fromkeys(_cover(tests, mutants, ranked, times=_TIMES_COVERED)))
+    ranked.update(dict.fromkeys(_cover(tests, failed["submission"], ranked, times=1)))
+    # A model's mistakes are those that the tests will meet.
+    for kind in ("attempt", "mutant"):
+        ranked.update(dict.fromkeys(_cover(tests, failed[kind], ranked, times=_TIMES_COVERED)))
+    chosen = list(ranked)[:most]
     # What no known mistake asked for may still catch the mistakes of a model.
-    ranked.update(dict.fromkeys(_mix_all(tests)))
-    return sorted(list(ranked)[:most])
+    return sorted(chosen + _fill(tests, chosen, most=most - len(chosen)))
+
+
+def _fill(tests: Sequence[MadeTest], chosen: Sequence[int], *, most: int) -> list[int]:
+    """Return further tests: the first of the mix whose answer the fewest tests have so far.
+
+    Where nearly all answers are "no", a program that always says so would pass a mix.
+    """
+    left = [number for number in _mix_all(tests) if number not in chosen]
+    answers = [test.test.output.strip() for test in tests]
+    num_with = Counter(answers[number] for number in chosen)
+    added: list[int] = []
+    while left and len(added) < most:
+        number = min(left, key=lambda place: num_with[answers[place]])
+        left.remove(number)
+        added.append(number)
+        num_with[answers[number]] += 1
+    return added
 
 
 def _cover(

@@ -1,14 +1,17 @@
-"""What it means that accepted programs differ on a valid input: a rule of comparison, or none.
+"""What it means that accepted programs differ on a valid input.
 
 Programs that pass all given tests and print other things on certified inputs are right in another
-order, or several answers are right and nothing here can say which.
+order, or several answers are right and nothing here can say which. Or one is wrong, which two that
+agree against it show.
 """
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Difference
+from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.core.digits import parse_json
 from microcoder.judge.core.types import Checker
@@ -26,12 +29,86 @@ _PRINTED = (
     Checker(type="unordered", by="tokens"),
 )
 """Rules that are tried on what programs print, the strictest first."""
+_ROUNDED = Checker(type="float")
+"""A rule by which numbers with other digits are the same."""
 _RETURNED = (
     Checker(type="unordered", lists="outermost"),
     Checker(type="unordered", lists="inner"),
     Checker(type="unordered", lists="all"),
 )
 """Rules that are tried on what functions return."""
+
+
+class Settled(NamedTuple):
+    """A problem about whose answers accepted programs agree."""
+
+    answering: Answering
+    """The problem, perhaps with another comparison, or with fewer references."""
+    tests: list[MadeTest]
+    """The inputs that have answers."""
+
+
+def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
+    """Return the problem without the references that others agree against; None if there is none.
+
+    A mistake that a source's own tests never met shows on few inputs. Where programs differ on
+    many, more than one answer is right, and nothing follows from a vote. The returned tests are
+    those on which others agree.
+
+    Args:
+        answering: what has answered the inputs.
+        inputs: certified ones.
+    """
+    outvoted = _find_outvoted(answering)
+    left = []
+    for number, program in enumerate(answering.references):
+        if number not in outvoted:
+            left.append(program)
+    if not outvoted or len(set(left)) < _LEAST_AGREEING:
+        return None
+    disputed = {item.test.input for item in answering.differences}
+    again = Answering(answering.judges, answering.candidate, left)
+    tests = again.answer_all([made for made in inputs if made.text in disputed], num_slow=0)
+    # Those left may differ, too, or take too long.
+    if not tests:
+        return None
+    answering.dropped["references disagree"] -= len(tests)
+    wrong = {answering.references[number].code for number in outvoted}
+    solutions = []
+    names = []
+    for solution in answering.candidate.solutions:
+        if solution.code in wrong and solution.known == "accepted":
+            names.append(solution.name or "accepted program")
+            solution = solution.model_copy(update={"known": "wrong_answer"})
+        solutions.append(solution)
+    shares = f"{len(left)} accepted programs agree against {', '.join(names)}"
+    detail = f"{shares} on {len(tests)} of {answering.num_answered} certified inputs"
+    candidate = answering.candidate.change("generate", STEP, detail, solutions=tuple(solutions))
+    kept = Answering(answering.judges, candidate, left, answering.dropped)
+    return Settled(kept, tests)
+
+
+def _find_outvoted(answering: Answering) -> set[int]:
+    """Return the indices of the references that differ from a majority on some inputs, and few."""
+    candidate = answering.candidate
+    num_references = len(answering.references)
+    # A checker may refuse the answers of the first, and be right.
+    if candidate.checker.type == "program" or num_references <= _LEAST_AGREEING:
+        return set()
+    num_outvoted: Counter[int] = Counter()
+    for differing in _by_input(answering).values():
+        # Another number of digits is no mistake.
+        if any(_accepts(_ROUNDED, item, candidate) for item in differing):
+            continue
+        outputs = {item.reference: " ".join(item.output.split()) for item in differing}
+        groups: dict[str, list[int]] = {}
+        for number in range(num_references):
+            groups.setdefault(outputs.get(number, ""), []).append(number)
+        largest = max(groups.values(), key=len)
+        if len(largest) >= _LEAST_AGREEING and 2 * len(largest) > num_references:
+            num_outvoted.update(set(range(num_references)) - set(largest))
+    most = _LEAST_SHARE * answering.num_answered
+    return {number for number, count in num_outvoted.items() if count < most}
 
 
 def settle(answering: Answering) -> Candidate | Rejection:
@@ -59,15 +136,20 @@ def settle(answering: Answering) -> Candidate | Rejection:
 
 def _are_many(answering: Answering) -> bool:
     """Whether differences are so many, and of so many programs, that no single one is wrong."""
-    by_input: dict[str, list[Difference]] = {}
-    for difference in answering.differences:
-        by_input.setdefault(difference.test.input, []).append(difference)
     num_inputs = 0
-    for differing in by_input.values():
+    for differing in _by_input(answering).values():
         # Two that agree against one show that one to be wrong.
         if _count_agreeing(differing, len(answering.references)) < _LEAST_AGREEING:
             num_inputs += 1
     return num_inputs >= max(_LEAST_INPUTS, _LEAST_SHARE * answering.num_answered)
+
+
+def _by_input(answering: Answering) -> dict[str, list[Difference]]:
+    """Return the differences for each input."""
+    by_input: dict[str, list[Difference]] = {}
+    for difference in answering.differences:
+        by_input.setdefault(difference.test.input, []).append(difference)
+    return by_input
 
 
 def _count_agreeing(differing: Sequence[Difference], num_references: int) -> int:

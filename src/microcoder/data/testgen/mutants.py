@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from microcoder.judge.core.files import take_in_turn
 from microcoder.judge.core.types import Program
 
 _MOST_BYTES = 1 << 16
@@ -69,6 +70,29 @@ _TEMPLATE_START = re.compile(r"\w<[\w\s:,*<>]*$")
 """What stands before the end of a template's arguments, as in `vector<int`."""
 _TEMPLATE_END = re.compile(r"[\w:,*][\w\s:,*<>]*>")
 """What stands after their start."""
+_LOST_LINES = {
+    "python": re.compile(
+        r"(?m)^[ \t]+(?P<lost>(?:[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n]*"
+        r"|[\w.]+\.\w+\([^\n]*\)|(?:sys\.)?exit\([^\n]*\)|quit\(\)|return))[ \t]*$"
+    ),
+    "cpp": re.compile(
+        r"(?m)^[ \t]+(?P<lost>[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n;]*"
+        r"|[\w.]+\.\w+\([^\n;]*\)|exit\(0\)|[\w.]+(?:\+\+|--));"
+    ),
+}
+"""Statements that may be forgotten, each on a line inside a block: it ends what runs, or changes a
+value."""
+_RESETS = {
+    "python": re.compile(
+        r"(?m)^[ \t]+(?P<name>[^\W\d]\w*)[ ]*=[ ]*"
+        r"(?P<value>-?\d+|True|False|None|\[\]|\{\}|set\(\)|\"\"|'')[ \t]*$"
+    ),
+    "cpp": re.compile(
+        r"(?m)^[ \t]+(?P<name>)"
+        r"(?P<value>(?:bool|int|long|long long|ll|string)[ ]\w+[ ]*=[ ]*[-\w]+);"
+    ),
+}
+"""Statements that give a name its first value, perhaps anew for every case."""
 _LARGEST_NUMBER = 1000
 """Larger ones are sizes and limits, and being one off changes nothing."""
 
@@ -98,23 +122,27 @@ def make_mutants(
         seed: decides which mistakes are made.
     """
     source = random.Random(seed)
-    by_kind: dict[tuple[str, int], list[tuple[Program, _Mistake]]] = {}
-    for number, program in enumerate(programs):
+    by_kind: dict[str, list[list[tuple[Program, _Mistake]]]] = {}
+    for program in programs:
         code = program.code or ""
         if program.language not in _COMMENTS or len(code) > _MOST_BYTES:
             continue
+        of_program: dict[str, list[tuple[Program, _Mistake]]] = {}
         for mistake in _find_mistakes(code, program.language, source):
-            by_kind.setdefault((mistake.kind, number), []).append((program, mistake))
-    for mistakes in by_kind.values():
-        source.shuffle(mistakes)
-    queues = [by_kind[key] for key in sorted(by_kind)]
-    chosen: list[Program] = []
-    while queues and len(chosen) < most:
-        # One of each kind and program a round.
-        for queue in queues:
-            chosen.append(_make(*queue.pop()))
-        queues = [queue for queue in queues if queue]
-    return list(dict.fromkeys(chosen))[:most]
+            of_program.setdefault(mistake.kind, []).append((program, mistake))
+        for kind, mistakes in of_program.items():
+            source.shuffle(mistakes)
+            by_kind.setdefault(kind, []).append(mistakes)
+    kinds = sorted(by_kind)
+    # In any order, since most of few mutants would be of the kinds that come first.
+    source.shuffle(kinds)
+    queues = [take_in_turn(by_kind[kind]) for kind in kinds]
+    chosen: dict[Program, None] = {}
+    for program, mistake in take_in_turn(queues):
+        if len(chosen) == most:
+            break
+        chosen.setdefault(_make(program, mistake))
+    return list(chosen)
 
 
 def _make(program: Program, mistake: _Mistake) -> Program:
@@ -131,6 +159,7 @@ def _find_mistakes(
 ) -> Iterator[_Mistake]:
     """Yield the mistakes that can be made in a program, in its order."""
     names = _find_names(code)
+    yield from _forget(code, language)
     for found in _PATTERNS[language].finditer(code):
         start, end = found.span()
         before = code[:start].rstrip()[-1:]
@@ -142,6 +171,20 @@ def _find_mistakes(
         elif found["sign"] and _is_operator(code, start, end):
             for other in _OTHER_SIGNS.get(found["sign"], ()):
                 yield _Mistake(f"sign {found['sign']}", start, end, other)
+
+
+def _forget(code: str, language: str) -> Iterator[_Mistake]:
+    """Yield the mistakes of lines: one is lost, or a value of the case before is kept."""
+    nothing = "pass" if language == "python" else ""
+    for found in _LOST_LINES[language].finditer(code):
+        yield _Mistake("lost line", *found.span("lost"), nothing)
+    for found in _RESETS[language].finditer(code):
+        start, end = found.span("value")
+        name = found["name"]
+        kept = f"static {found['value']}"
+        if language == "python":
+            kept = f"{{**globals(), **locals()}}.get({name!r}, {found['value']})"
+        yield _Mistake("kept value", start, end, kept)
 
 
 def _find_names(code: str) -> list[str]:

@@ -27,6 +27,8 @@ _MOST_KNOWN_BYTES = 1 << 16
 """Length of a known input that is learnt from."""
 _MOST_CHANGED_BYTES = 1 << 12
 """Length of a known input whose text is changed."""
+_SEED_BITS = 40
+"""Place of a bit of a seed that decides nothing else."""
 _MOST_READ = 3
 """Accepted programs whose constants are used."""
 _ABSURD_NUMBER = 10**18
@@ -304,7 +306,8 @@ def change_known_texts(
     known: Sequence[TestCase],
     *,
     most: int,
-    round_number: int = 0,
+    round_name: str = "0",
+    latest: Sequence[MadeInput] = (),
 ) -> list[MadeInput]:
     """Return inputs made of known ones by changes of their text, by every change in turn.
 
@@ -312,19 +315,24 @@ def change_known_texts(
         candidate: the problem, whose id decides the choices.
         known: tests whose inputs are changed, for stdin.
         most: how many are made.
-        round_number: another number makes others.
+        round_name: another name makes others.
+        latest: made inputs; every second change is one of these.
     """
     parents = _by_output(known)
     if not parents:
         return []
+    walked = [made.text for made in latest if len(made.text) <= _MOST_CHANGED_BYTES]
     constants = list(map(str, find_constants(candidate, _PHRASE)))
     # Where all differ; read once, since known inputs are long.
     seen = _find_known_repeats(known) if must_differ(candidate) else None
     made: dict[str, MadeInput] = {}
     for number, name in zip(range(2 * most), cycle(TEXT_CHANGES)):
         kind = f"changed/{name}"
-        seed = int(digest_input(f"{round_number}/{candidate.id}/{kind}/{number}"), 16)
+        seed = int(digest_input(f"{round_name}/{candidate.id}/{kind}/{number}"), 16)
         alike = parents[seed % len(parents)]
+        # Those of one walk together are as often changed as all known ones.
+        if walked and (seed >> _SEED_BITS) % 2:
+            alike = walked
         parent = alike[seed // len(parents) % len(alike)]
         text = change_text(
             parent,

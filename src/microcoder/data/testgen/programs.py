@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.testgen.answers import Answering
 from microcoder.data.verify.plans import language_of
+from microcoder.judge.core.extract import extract_program
 from microcoder.judge.core.types import Program
 
 _SLOW = ("time_limit", "memory_limit", "partial")
@@ -46,6 +47,16 @@ def find_passing_references(answering: Answering) -> Sequence[Program]:
         return tried[:_MOST_REFERENCES]
     seconds = max(_TRIAL_SECONDS, answering.candidate.time_limit_seconds or 0.0)
     return answering.list_accepted(tried, tests, seconds=seconds)[:_MOST_REFERENCES]
+
+
+def read_programs(candidate: Candidate, responses: Sequence[str]) -> list[Program]:
+    """Return the different programs in a model's answers, in order."""
+    programs: dict[str, Program] = {}
+    for text in responses:
+        program = extract_program(text, language=candidate.programming_language)
+        if program.code and program.code.strip():
+            programs.setdefault(program.code.strip(), program)
+    return list(programs.values())
 
 
 def knows_slow(candidate: Candidate) -> bool:

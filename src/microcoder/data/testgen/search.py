@@ -21,6 +21,7 @@ from microcoder.data.testgen.settings import (
     MOST_TINY,
     MOST_TINY_KEPT,
     PACKAGE_INPUTS,
+    STEPS_OF_WALK,
     GenerateSettings,
 )
 from microcoder.data.testgen.validators import Validators, read_validators, write_validators
@@ -118,7 +119,7 @@ class InputSearch:
             self._candidate,
             known,
             most=MOST_CHANGED,
-            round_number=number,
+            round_name=str(number),
         )
         return self._add(changed)
 
@@ -129,16 +130,31 @@ class InputSearch:
     ) -> None:
         """Add what is made without regard to known bounds, as validators decide."""
         if self._candidate.fn_name is None:
-            changed = change_known_texts(
-                self._candidate,
-                self._candidate.tests,
-                most=MOST_CHANGED,
-            )
-            self._add(changed)
+            self._walk()
         if schema is not None:
             tiny = make_tiny(self._candidate, schema, most=MOST_TINY)
             self._add(tiny, most=MOST_TINY_KEPT)
             self._add(make_arranged(schema, validators, self._candidate))
+
+    def _walk(self) -> None:
+        """Add changed inputs, and changed ones of those that are valid, and so on.
+
+        Many changes at once are refused, as a rule. A change at a time leads to inputs that have
+        little in common with the known ones, such as crowded ones.
+        """
+        latest: list[MadeInput] = []
+        for number in range(STEPS_OF_WALK):
+            changed = change_known_texts(
+                self._candidate,
+                self._candidate.tests,
+                most=MOST_CHANGED // STEPS_OF_WALK,
+                round_name=f"walk {number}",
+                latest=latest,
+            )
+            accepted = self._add(changed)
+            # Where a step led nowhere, the next one starts where it started.
+            if accepted:
+                latest = accepted
 
     def _infer_schema(self) -> InputSchema | None:
         """Return the layout of the inputs, with bounds where no validator decides."""

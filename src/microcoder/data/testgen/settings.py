@@ -15,6 +15,8 @@ MOST_RANDOM = 48
 """Most small random inputs that validators are asked about."""
 MOST_CHANGED = 128
 """Most inputs made by changes of a text at a time, which validators are asked about."""
+STEPS_OF_WALK = 4
+"""In how many steps these are made, each step also of those that were valid in the one before."""
 ROUNDS = 3
 """How often further inputs are made while wrong programs pass all tests so far."""
 MOST_TINY = 96

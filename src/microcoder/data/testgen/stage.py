@@ -12,12 +12,17 @@ from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Judges
 from microcoder.data.testgen.choice import STEP, add_chosen
-from microcoder.data.testgen.differences import settle
-from microcoder.data.testgen.made import MadeTest
-from microcoder.data.testgen.programs import find_passing_references, find_references, knows_slow
+from microcoder.data.testgen.differences import Settled, settle, vote
+from microcoder.data.testgen.made import MadeInput, MadeTest
+from microcoder.data.testgen.programs import (
+    find_passing_references,
+    find_references,
+    knows_slow,
+    read_programs,
+)
 from microcoder.data.testgen.search import InputSearch
 from microcoder.data.testgen.settings import MOST_LARGE_FOR_SLOW, ROUNDS, GenerateSettings
-from microcoder.data.testgen.trials import Trial, find_wrong, try_tests
+from microcoder.data.testgen.trials import Trial, WrongProgram, find_wrong, try_tests
 from microcoder.judge.core.types import Program
 
 _LARGE_ENOUGH_BYTES = 100_000
@@ -29,6 +34,7 @@ def generate(
     judges: Callable[[], Judges],
     settings: GenerateSettings,
     endpoint: Endpoint | None = None,
+    responses: Sequence[str] = (),
 ) -> Candidate | Rejection:
     """Return a candidate with more tests if it has few.
 
@@ -39,6 +45,7 @@ def generate(
         judges: starts or returns the judges; not called if there are enough tests.
         settings: settings of the stage.
         endpoint: the model to ask, where the settings name one.
+        responses: a model's answers to it; tests are chosen that catch the wrong ones.
 
     Raises:
         ConfigError: the endpoint gave no answer at all.
@@ -61,22 +68,37 @@ def generate(
     only_large = has_tests
     search = InputSearch(answering, settings, endpoint, only_large=only_large)
     inputs = search.find()
+    settled = _answer(answering, inputs)
+    if isinstance(settled, Rejection):
+        return settled
+    answering, tests = settled
+    if not tests:
+        return _without_tests(answering.candidate, _describe_made(answering, search, tests))
+    trials: list[Trial] = []
+    # Large tests alone are there for the slow.
+    if not only_large:
+        wrong = find_wrong(answering, read_programs(candidate, responses))
+        trials = _try_all(answering, search, tests, wrong)
+    detail = _describe_made(answering, search, tests)
+    return add_chosen(answering, settings, tests, trials, detail)
+
+
+def _answer(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | Rejection:
+    """Return tests of the inputs, by what the accepted programs say of the comparison."""
     # Long runs are only paid for where a slow program is known to be caught by them.
-    num_slow = MOST_LARGE_FOR_SLOW if knows_slow(candidate) else 0
+    num_slow = MOST_LARGE_FOR_SLOW if knows_slow(answering.candidate) else 0
     tests = answering.answer_all(inputs, num_slow=num_slow)
     settled = settle(answering)
     if isinstance(settled, Rejection):
         return settled
-    if settled is not candidate:
+    if settled is not answering.candidate:
         # By the comparison that they have shown, the same inputs have answers.
-        answering = Answering(answering.judges, settled, answering.references)
-        tests = answering.answer_all(inputs, num_slow=num_slow)
-    if not tests:
-        return _without_tests(settled, _describe_made(answering, search, tests))
-    # Large tests alone are there for the slow.
-    trials = [] if only_large else _try_all(answering, search, tests)
-    detail = _describe_made(answering, search, tests)
-    return add_chosen(answering, settings, tests, trials, detail)
+        again = Answering(answering.judges, settled, answering.references)
+        return Settled(again, again.answer_all(inputs, num_slow=num_slow))
+    voted = vote(answering, inputs)
+    if voted is None:
+        return Settled(answering, tests)
+    return Settled(voted.answering, tests + voted.tests)
 
 
 def _describe_made(answering: Answering, search: InputSearch, tests: Sequence[MadeTest]) -> str:
@@ -90,23 +112,24 @@ def _try_all(
     answering: Answering,
     search: InputSearch,
     tests: list[MadeTest],
+    wrong: Sequence[WrongProgram],
 ) -> list[Trial]:
     """Return what wrong programs fail of the made tests; of mutants, those that met no limit.
 
     While some fail none, more inputs are made of the known and made ones. Their tests are added to
     `tests`.
     """
-    trials = try_tests(answering, find_wrong(answering), tests)
+    trials = try_tests(answering, wrong, tests)
     for number in range(1, ROUNDS + 1):
         trials = [trial for trial in trials if not trial.is_late]
         survivors = [trial for trial in trials if not trial.failed]
-        if not survivors:
+        # Most attempts that survive are right.
+        if all(trial.wrong.kind == "attempt" for trial in survivors):
             break
         more = answering.answer_all(search.find_more(tests, number), num_slow=0)
         if not more:
             break
-        wrong = [trial.wrong for trial in survivors]
-        tried = try_tests(answering, wrong, more)
+        tried = try_tests(answering, [trial.wrong for trial in survivors], more)
         for trial, repeated in zip(survivors, tried, strict=True):
             trial.failed = frozenset(len(tests) + place for place in repeated.failed)
             trial.is_late = repeated.is_late

@@ -1,7 +1,12 @@
-"""Tries made tests on wrong programs: submissions known to be wrong, and mutants."""
+"""Tries made tests on programs that may be wrong.
+
+These are submissions known to be wrong, a model's attempts that the given tests do not catch, and
+mutants of accepted programs.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from microcoder.data.testgen.answers import Answering
 from microcoder.data.testgen.made import MadeTest
@@ -19,6 +24,8 @@ _MOST_COMPILED_MUTANTS = 8
 """The same where each takes seconds to compile."""
 _ENOUGH_KNOWN_WRONG = 3
 """Known-wrong submissions beside which no mutant is compiled."""
+_MOST_TRIED_ATTEMPTS = 16
+"""A model's attempts that pass the given tests and are tried on the made ones."""
 _MOST_TRIED_MUTANTS = 24
 """Mutants that the given tests do not catch and that are tried on the made ones."""
 _WRONG_SECONDS = 1.0
@@ -41,8 +48,9 @@ class WrongProgram:
     """A program that some test should catch."""
 
     program: Program
-    is_mutant: bool = False
-    """Whether it was made of an accepted program, so that it may still be right."""
+    kind: Literal["submission", "attempt", "mutant"] = "submission"
+    """`submission`: known to be wrong; `attempt`: a model's, which passes the given tests;
+    `mutant`: made of an accepted program. The latter two may be right."""
 
 
 @dataclass(slots=True)
@@ -53,29 +61,42 @@ class Trial:
     failed: frozenset[int] = frozenset()
     """Indices of the made tests that it surely fails."""
     is_late: bool = False
-    """Whether it is a mutant that met a limit: a clock may have decided, so nothing follows."""
+    """Whether it may be right and met a limit: a clock may have decided, so nothing follows."""
 
 
-def find_wrong(answering: Answering) -> list[WrongProgram]:
+def find_wrong(
+    answering: Answering,
+    attempts: Sequence[Program] = (),
+) -> list[WrongProgram]:
     """Return the wrong programs of a problem that its given tests do not catch.
 
     Known-wrong submissions come first, with those that the given tests catch: of these a hidden
     test is wanted too.
+
+    Args:
+        answering: the problem and its references.
+        attempts: a model's; those that differ from the references on some made input show what
+            a model gets wrong.
     """
     known = find_programs(answering.candidate, _WRONG)[:_MOST_KNOWN_WRONG]
     mutants = _make_mutants(answering, has_enough=len(known) >= _ENOUGH_KNOWN_WRONG)
     # Most mutants are so wrong that any test catches them, and say nothing about made ones.
     uncaught = _find_uncaught(answering, mutants)[:_MOST_TRIED_MUTANTS]
     found = [WrongProgram(program) for program in known]
-    return found + [WrongProgram(program, is_mutant=True) for program in uncaught]
+    # A reference may be one of them.
+    right = {(program.code or "").strip() for program in answering.references}
+    others = [program for program in attempts if (program.code or "").strip() not in right]
+    for program in _find_uncaught(answering, others[:_MOST_TRIED_ATTEMPTS]):
+        found.append(WrongProgram(program, "attempt"))
+    return found + [WrongProgram(program, "mutant") for program in uncaught]
 
 
-def _find_uncaught(answering: Answering, mutants: Sequence[Program]) -> list[Program]:
-    """Return the mutants that pass the given tests; all where there are none."""
+def _find_uncaught(answering: Answering, programs: Sequence[Program]) -> list[Program]:
+    """Return the programs that pass the given tests; all where there are none."""
     tests = answering.candidate.tests
     if not tests:
-        return list(mutants)
-    return answering.list_accepted(mutants, tests, seconds=_WRONG_SECONDS)
+        return list(programs)
+    return answering.list_accepted(programs, tests, seconds=_WRONG_SECONDS)
 
 
 def _make_mutants(answering: Answering, *, has_enough: bool) -> list[Program]:
@@ -125,7 +146,8 @@ def try_tests(
             if _is_caught(result, tests[number].test):
                 failed.add(number)
         met_limit = any(result.verdict in _LIMITS for result in verdict.tests)
-        trials.append(Trial(item, frozenset(failed), is_late=item.is_mutant and met_limit))
+        may_be_right = item.kind != "submission"
+        trials.append(Trial(item, frozenset(failed), is_late=may_be_right and met_limit))
     return trials
 
 

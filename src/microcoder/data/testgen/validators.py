@@ -242,9 +242,10 @@ def spoil(known: Sequence[str]) -> list[str]:
     tokens = list(_TOKEN.finditer(first))
     if not tokens:
         return list(dict.fromkeys(spoilt))
-    # Cut short inside its last line.
-    cut_short = first[: tokens[-1].start()].rstrip()
-    spoilt.append(cut_short + "\n")
+    # Cut short inside its last line, but "pea" may stand where "pea soup" does.
+    if not _is_phrase(lines[-1]):
+        cut_short = first[: tokens[-1].start()].rstrip()
+        spoilt.append(cut_short + "\n")
     place = _find_number(known)
     # Where all have a number, a word is wrong, and so is a number beyond any bound.
     if place is not None:
@@ -253,6 +254,11 @@ def spoil(known: Sequence[str]) -> list[str]:
         spoilt += [before + other + after for other in ("xq", _HUGE, f"-{_HUGE}")]
     # What was spoilt may by chance be another known input.
     return [text for text in dict.fromkeys(spoilt) if text not in known]
+
+
+def _is_phrase(line: str) -> bool:
+    """Whether a line is several words without a digit, of which one fewer is a line as well."""
+    return len(line.split()) > 1 and not any(map(str.isdigit, line))
 
 
 def _find_number(texts: Sequence[str]) -> int | None:
