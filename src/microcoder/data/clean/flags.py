@@ -27,7 +27,18 @@ _ANSWER = (
 )
 _SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
 _MANY = r"(?:multiple|several|many|more than one|various|different)"
-_WHICHEVER = r"(?:any|either|whichever|one of (?:them|these|those)|all of (?:them|these|those))"
+_WHICHEVER = (
+    r"(?:any|either|whichever|one of (?:them|these|those)"
+    r"|all of (?:them|these|those) (?:is|are|will|would|count)\b)"
+)
+_RETURN = r"(?:return|print|output)"
+_NO_ANSWER = (
+    r"(?:extra|other|more|further|additional|leading|trailing|(?:white)?spaces?|text|debug\w*"
+    r"|number of|kind of|prompts?|blank|unnecessary)"
+)
+"""What a program must print none of."""
+_TOLERANCE = r"(?![^.\n]*\b(?:errors?|precision|within|differ\w*|toleran\w+|accura\w+)\b)"
+"""Not before words of a tolerance: how far an answer may be off is no choice of answers."""
 _ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
 _END = r"[ \t]*(?:[.;,!)]|$)"
 _NOT = r"(?:n't|n\u2019t| not)"
@@ -40,6 +51,14 @@ _MANY_ANSWERS = re.compile(
             rf"(?<!choose )(?<!pick )(?<!select )\b{_WHICHEVER}\b",
             rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
+            # If several schedules meet the conditions, return any.
+            rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
+            rf"\b{_RETURN} {_WHICHEVER}\b",
+            # Return any grid such that ...; the size of any such subarray; find any peak and ...
+            rf"(?<!not )(?<!n't )(?<!never )(?<!without )\b{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
+            rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
+            r"\b(?:find|construct|build) any (?!two\b)[^.\n]{1,80}"
+            rf"\b(?:and {_RETURN}|or (?:report|determine|say|{_RETURN}))\b",
             # Print any of them; output any.
             rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
             rf"(?: (?:one|of (?:them|these|those|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
@@ -51,7 +70,7 @@ _MANY_ANSWERS = re.compile(
             r"(?: have to be| need to be| be)?(?: necessarily| always)? unique\b",
             # Any answer is accepted.
             rf"\b(?:any|every|either|all) (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
-            rf"{_ANSWER}\b)[^.\n]{{0,40}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
+            rf"{_ANSWER}\b){_TOLERANCE}[^.\n]{{0,90}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
             rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
             rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
             rf"\b(?:may|can|free to|allowed to) {VERB} (?:the )?{_WHICHEVER}"
@@ -94,7 +113,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
 def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
-    if _MANY_ANSWERS.search(words):
+    if _MANY_ANSWERS.search(words.replace("*", "")):
         return True
     # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
     has_no_order = candidate.fn_name is None and FLAG not in candidate.flags
