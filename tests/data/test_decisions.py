@@ -29,6 +29,16 @@ def test_the_first_decision_stands(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.partial"))
 
 
+def test_a_decision_that_is_found_is_copied_to_the_folders_without_it(tmp_path: Path) -> None:
+    make_decisions(tmp_path / "shared").keep("ab", "2 s")
+    # A build that sees the shared folder takes the decision over into its own.
+    found = make_decisions(tmp_path / "work", tmp_path / "shared").find("ab")
+    assert found == "2 s"
+    # Resumed by a node that does not see it, the build has the decision still.
+    assert make_decisions(tmp_path / "work", tmp_path / "elsewhere").find("ab") == "2 s"
+    assert make_decisions(tmp_path / "elsewhere").find("ab") == "2 s"
+
+
 @pytest.mark.parametrize(
     ("changes", "is_same"),
     [

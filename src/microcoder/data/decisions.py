@@ -52,8 +52,8 @@ TEXTS = frozenset({"id", "dataset", "title", "statement", "statement_found"})
 class Decisions:
     """Decisions in folders, each in a file named by the hash of what decided it.
 
-    A decision is found in the first folder that has it. It is kept in all of them, and the first
-    that is kept stays.
+    A decision is found in the first folder that has it. It is kept in all of them, also once it is
+    found, and the first that is kept stays.
     """
 
     def __init__(self, folders: Sequence[Path], *, version: str) -> None:
@@ -78,20 +78,33 @@ class Decisions:
         return hashlib.sha256(encoded).hexdigest()
 
     def find(self, name: str) -> str | None:
-        """Return the decision of this name; None if there is none."""
-        for folder in self._folders:
-            with suppress(FileNotFoundError):
-                return _path_of(folder, name).read_text(encoding="utf-8")
-        return None
+        """Return the decision of this name, and copy it to the folders without it.
+
+        A build that is resumed where the folder of the hit cannot be seen, such as on another
+        node, then decides the same. None if there is no decision.
+        """
+        decided = self._read(name)
+        if decided is not None:
+            for folder in self._folders:
+                path = _path_of(folder, name)
+                if not path.exists():
+                    _keep_first(path, decided)
+        return decided
 
     def keep(self, name: str, decided: str) -> str:
         """Keep a decision, and return the one that stands: another build may have been first."""
-        standing = self.find(name)
+        standing = self._read(name)
         if standing is not None:
             decided = standing
         for folder in self._folders:
             decided = _keep_first(_path_of(folder, name), decided)
         return decided
+
+    def _read(self, name: str) -> str | None:
+        for folder in self._folders:
+            with suppress(FileNotFoundError):
+                return _path_of(folder, name).read_text(encoding="utf-8")
+        return None
 
 
 def find_shared_folder() -> Path | None:

@@ -160,6 +160,21 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
     ]
 
 
+def test_programs_that_share_a_process_do_not_use_up_each_others_time(judge: Judge) -> None:
+    spends = (
+        "import time\n"
+        "def f(n):\n"
+        "    start = time.process_time()\n"
+        "    while time.process_time() < start + 0.3:\n"
+        "        pass\n"
+        "    return n"
+    )
+    # Each keeps to its own time, and all of them together take more than the process has.
+    runs = [ProgramRun(spends, "f", ([number],), row=number) for number in range(8)]
+    outputs = run_programs(runs, judge, seconds=1.0, process_seconds=1.0)
+    assert outputs == [[(str(number),)] for number in range(8)]
+
+
 def test_a_program_that_takes_a_number_for_a_length_is_held_to_little_memory(judge: Judge) -> None:
     fills = (
         "n = int(input())\n"

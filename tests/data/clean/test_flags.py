@@ -37,6 +37,16 @@ SEVERAL = (
     "You are allowed to print any suitable coloring.",
     "If more than one answer is possible, output any one.",
     "If there are several possible answers you should output any.",
+    "If there are several answers, all of them are accepted.",
+    "Find any perfect coloring and cut, or report that there are none.",
+    "Any answer which has the same similarity as the best answer will be accepted.",
+    "Return any [i, j] with i + 1 < j, such that the parts are equal.",
+    "Return any duplicated substring that has the longest possible length.",
+    "Find any peak element mat[i][j] and return the length 2 array [i,j].",
+    "Return the size of any such subarray. If there is none, return -1.",
+    "Any output that satisfies the conditions in the statement will be considered correct.",
+    "If multiple schedules meet the conditions, return **any** one of them.",
+    "**Return any grid** such that there is exactly one valid path.",
 )
 """How statements say that several answers are right."""
 ONE = (
@@ -63,7 +73,13 @@ ONE = (
     "There are several test cases. For any of them print the answer.",
     "elements are not unique",
     "Return the list of all such pairs in sorted order.",
-    "If the lock displays any of these codes, its wheels stop turning.",
+    "If the lock displays any of these codes, the wheels stop turning.",
+    "If several letters have the same occurrence, return all of them.",
+    "Any answer within 10^-5 of the actual value is accepted.",
+    "Any answer with a calculation error less than 10^-5 will be accepted.",
+    "Your program must not print any additional text.",
+    "Solve it without printing any prompt.",
+    "Find any two adjacent numbers that are non-coprime and replace them by their lcm.",
 )
 """Sentences beside which nothing of that kind is said."""
 

@@ -66,6 +66,25 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
     assert process(done) == done
 
 
+def test_tags_that_the_tests_hold_are_what_the_statement_speaks_of() -> None:
+    asked = (
+        "Wrap each word of the text that is among the given words in a pair of tags, "
+        "<b> and </b>, and return the text that you get."
+    )
+    tagged = TestCase(input='"abc"\n["abc"]', output='"<b>abc</b>"')
+    row = Candidate(
+        id="a", dataset="d", statement_found=asked, fn_name="f", starter_code="def f(s):"
+    )
+    done = process(row.model_copy(update={"tests": (tagged,)}))
+    assert isinstance(done, Candidate)
+    assert "<b> and </b>" in done.statement
+    # A page whose tests have no tags is bold there.
+    plain = TestCase(input='"abc"\n["abc"]', output='"abc"')
+    bold = process(row.model_copy(update={"tests": (plain,)}))
+    assert isinstance(bold, Candidate)
+    assert "<b>" not in bold.statement
+
+
 def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
     reasons = {
         "no_statement": RAW.model_copy(update={"statement_found": "<nav>Home</nav><p> </p>"}),

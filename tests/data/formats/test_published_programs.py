@@ -12,6 +12,7 @@ from microcoder.data.filter.keys import example_keys
 from microcoder.data.filter.merging import merge
 from microcoder.data.filter.rules import check_quality
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.row import Malformed
 from microcoder.data.formats.rows import FORMATS
 from microcoder.data.formats.test_programs import list_calls
 from microcoder.data.sources import collect_source, open_source
@@ -105,9 +106,39 @@ def test_a_short_statement_is_whole_beside_its_signature(
     assert list(found[:1]) == reasons
 
 
+def read_brackets(test: str) -> Candidate | None:
+    row = {"task_id": "HumanEval/61", "entry_point": "closed", "test": test}
+    solution = "    return brackets.count('(') == brackets.count(')')\n"
+    prompt = 'def closed(brackets: str):\n    """Whether every bracket is closed."""\n'
+    try:
+        return read("humaneval", **row, prompt=prompt, canonical_solution=solution)
+    except Malformed as error:
+        return error.candidate
+
+
+def test_a_benchmarks_tests_without_any_call_that_is_compared_are_tests_as_published() -> None:
+    test = "def check(candidate):\n    assert candidate('()')\n    assert not candidate('(')\n"
+    row = read_brackets(test)
+    assert row is not None
+    assert row.assertions is not None
+    assert row.tests[0].output == f"{test}\n\n\ncheck(candidate)\n"
+    # Those that compare calls stay calls, whose inputs are known.
+    called = read_brackets("def check(candidate):\n    assert candidate('()') == True\n")
+    assert called is not None
+    assert called.tests[0].input == '"()"'
+
+
+def test_a_check_that_never_calls_the_answer_is_no_test() -> None:
+    row = read_brackets("def check(candidate):\n    assert open('x')\n")
+    assert row is None or not row.tests
+
+
 def test_no_row_of_mbpp_is_lost_by_its_tests(tmp_path: Path) -> None:
     with tarfile.open(find_archive("mbpp")) as archive:
         archive.extract("mbpp/mbpp.jsonl", tmp_path, filter="data")
+    # As a benchmark, or audited, the same.
+    audited = list(collect_source(open_source(tmp_path, "mbpp")))
+    assert sum(isinstance(row, Candidate) for row in audited) == 972
     columns = {"statement": "text", "tests": "test_list", "solutions": "code"}
     rows = list(collect_source(open_source(tmp_path, "trl", columns=columns)))
     candidates = [row for row in rows if isinstance(row, Candidate)]

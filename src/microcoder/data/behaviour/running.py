@@ -18,7 +18,8 @@ _SANDBOXED = (Path(__file__).parent / "sandboxed.py").read_text(encoding="utf-8"
 """The program that runs the others, in the sandbox."""
 SECONDS_AN_INPUT = 0.05
 """CPU seconds that a program may take for an input: compared inputs are small."""
-_SECONDS_A_PROCESS = 30.0
+SECONDS_A_PROCESS = 30.0
+"""CPU seconds of a process, which the programs in it share."""
 _WALL_SECONDS_A_PROCESS = 300.0
 """A busy machine must not decide what is kept."""
 _MEMORY_MIB = 256
@@ -58,11 +59,19 @@ class _Waiting(NamedTuple):
     run: ProgramRun
 
 
+class _Limits(NamedTuple):
+    """CPU seconds that programs may take."""
+
+    an_input: float
+    a_process: float
+
+
 def run_programs(
     runs: Sequence[ProgramRun],
     judge: Judge,
     *,
     seconds: float = SECONDS_AN_INPUT,
+    process_seconds: float = SECONDS_A_PROCESS,
 ) -> list[list[Tokens | None]]:
     """Return for each run the output tokens of each input; None where there was no output.
 
@@ -70,6 +79,7 @@ def run_programs(
         runs: programs and inputs.
         judge: runs them.
         seconds: CPU seconds that a program may take for an input.
+        process_seconds: CPU seconds of a process. Programs whose process uses them up run again.
 
     Raises:
         EvaluatorFault: a sandbox failed.
@@ -86,7 +96,8 @@ def run_programs(
     # By program, since a process loads each once.
     waiting.sort(key=lambda item: (item.run.code, item.run.entry))
     batches = list(_cut_batches(waiting))
-    run_one = partial(_run_batch, judge=judge, seconds=seconds)
+    limits = _Limits(seconds, process_seconds)
+    run_one = partial(_run_batch, judge=judge, limits=limits)
     # Each thread waits for a process, of which as many run at once as there are workers.
     with ThreadPoolExecutor(judge.workers) as threads:
         for of_batch in threads.map(run_one, batches):
@@ -97,17 +108,18 @@ def run_programs(
 def _run_batch(
     batch: Sequence[_Waiting],
     judge: Judge,
-    seconds: float,
+    limits: _Limits,
 ) -> dict[str, list[RawOutput]]:
     """Return the outputs of each run.
 
-    A program that kills its process loses only its own outputs.
+    A program that kills its process loses only its own outputs. It is blamed where it was the first
+    one in the process: another one may have met limits that those before it had used up.
     """
     outputs: dict[str, list[RawOutput]] = {}
     num_deaths: Counter[int] = Counter()
     waiting = list(batch)
     while waiting:
-        by_run = _run_in_process([item.run for item in waiting], judge, seconds)
+        by_run = _run_in_process([item.run for item in waiting], judge, limits)
         num_whole = _count_whole(waiting, by_run)
         # Not strict, since `by_run` also has the runs that the process did not finish.
         for item, run_outputs in zip(
@@ -118,11 +130,14 @@ def _run_batch(
             outputs[item.key] = run_outputs
         if num_whole == len(waiting):
             break
-        # The first run that is not whole ended the process; those after it have not begun.
-        killer = waiting[num_whole]
-        num_missing = len(killer.run.inputs) - len(by_run[num_whole])
-        outputs[killer.key] = by_run[num_whole] + [_ENDED] * num_missing
-        waiting = waiting[num_whole + 1 :]
+        # The first run that is not whole was there at the end; those after it have not begun.
+        if num_whole:
+            waiting = waiting[num_whole:]
+            continue
+        killer = waiting[0]
+        num_missing = len(killer.run.inputs) - len(by_run[0])
+        outputs[killer.key] = by_run[0] + [_ENDED] * num_missing
+        waiting = waiting[1:]
         row = killer.run.row
         num_deaths[row] += 1
         if num_deaths[row] > _MOST_DEATHS:
@@ -168,13 +183,13 @@ def _count_whole(
 def _run_in_process(
     runs: Sequence[ProgramRun],
     judge: Judge,
-    seconds: float,
+    limits: _Limits,
 ) -> list[list[RawOutput]]:
     """Return the outputs of each run, as far as the process came."""
     invocation = Invocation(
         Program(_SANDBOXED),
-        stdin=json.dumps(_describe_runs(runs, seconds)).encode(),
-        cpu_seconds=_SECONDS_A_PROCESS,
+        stdin=json.dumps(_describe_runs(runs, limits.an_input)).encode(),
+        cpu_seconds=limits.a_process,
         wall_seconds=_WALL_SECONDS_A_PROCESS,
         memory_limit_mib=_MEMORY_MIB,
         spare_memory_mib=_SPARE_MEMORY_MIB,

@@ -116,13 +116,18 @@ STEPS: tuple[Callable[[str], str], ...] = (
 """Steps of cleaning in their order; the lineage of a row has their names."""
 
 
-def clean(text: str) -> CleanText:
-    """Return the text without noise, cleaned until no step changes it, at most twelve times."""
+def clean(text: str, *, keeps_tags: bool = False) -> CleanText:
+    """Return the text without noise, cleaned until no step changes it, at most twelve times.
+
+    Args:
+        keeps_tags: tags in it are what it speaks of (see `has_tags_as_data`).
+    """
     done: list[str] = []
+    steps = [step for step in STEPS if step is not strip_html or not keeps_tags]
     # What one step uncovers, such as a decoded sign, may be work for one before it.
     for _ in range(_MAX_ROUNDS):
         before = text
-        for step in STEPS:
+        for step in steps:
             changed = step(text)
             if changed != text and step.__name__ not in done:
                 done.append(step.__name__)

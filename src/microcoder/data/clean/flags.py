@@ -6,6 +6,8 @@ from microcoder.data.clean.orders import FLAG, VERB, says_any_order
 from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
+from microcoder.data.clean.unstated import FLAG as UNSTATED
+from microcoder.data.clean.unstated import has_unstated_text
 from microcoder.data.formats.candidates import Candidate
 
 _INTERACTIVE = re.compile(
@@ -27,7 +29,18 @@ _ANSWER = (
 )
 _SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
 _MANY = r"(?:multiple|several|many|more than one|various|different)"
-_WHICHEVER = r"(?:any|either|whichever|one of (?:them|these|those)|all of (?:them|these|those))"
+_WHICHEVER = (
+    r"(?:any|either|whichever|one of (?:them|these|those)"
+    r"|all of (?:them|these|those) (?:is|are|will|would|count)\b)"
+)
+_RETURN = r"(?:return|print|output)"
+_NO_ANSWER = (
+    r"(?:extra|other|more|further|additional|leading|trailing|(?:white)?spaces?|text|debug\w*"
+    r"|number of|kind of|prompts?|blank|unnecessary)"
+)
+"""What a program must print none of."""
+_TOLERANCE = r"(?![^.\n]*\b(?:errors?|precision|within|differ\w*|toleran\w+|accura\w+)\b)"
+"""Not before words of a tolerance: how far an answer may be off is no choice of answers."""
 _ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
 _END = r"[ \t]*(?:[.;,!)]|$)"
 _NOT = r"(?:n't|n\u2019t| not)"
@@ -40,6 +53,14 @@ _MANY_ANSWERS = re.compile(
             rf"(?<!choose )(?<!pick )(?<!select )\b{_WHICHEVER}\b",
             rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
+            # If several schedules meet the conditions, return any.
+            rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
+            rf"\b{_RETURN} {_WHICHEVER}\b",
+            # Return any grid such that ...; the size of any such subarray; find any peak and ...
+            rf"(?<!not )(?<!n't )(?<!never )(?<!without )\b{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
+            rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
+            r"\b(?:find|construct|build) any (?!two\b)[^.\n]{1,80}"
+            rf"\b(?:and {_RETURN}|or (?:report|determine|say|{_RETURN}))\b",
             # Print any of them; output any.
             rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
             rf"(?: (?:one|of (?:them|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
@@ -53,7 +74,7 @@ _MANY_ANSWERS = re.compile(
             r"(?: have to be| need to be| be)?(?: necessarily| always)? unique\b",
             # Any answer is accepted.
             rf"\b(?:any|every|either|all) (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
-            rf"{_ANSWER}\b)[^.\n]{{0,40}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
+            rf"{_ANSWER}\b){_TOLERANCE}[^.\n]{{0,90}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
             rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
             rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
             rf"\b(?:may|can|free to|allowed to) {VERB} (?:the )?{_WHICHEVER}"
@@ -75,7 +96,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
     `has_image` (a picture, kept as a reference), `needs_image` (the text leaves something to a
     picture), `interactive`, `many_answers` (several answers are
-    right and nothing but a comparison decides), `samples_missing` (an example of the statement is
+    right and nothing but a comparison decides), `unstated_output` (the tests expect a text that
+    the statement never names), `samples_missing` (an example of the statement is
     not among the tests), `samples_differ` (a test has an example's input and another output). An
     interactor decides about all but the pictures.
     """
@@ -93,13 +115,15 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     only_compares = candidate.checker.type in _COMPARISONS or FLAG in flags
     if only_compares and _has_many_answers(candidate, words):
         flags.add("many_answers")
+    if candidate.checker.type in _COMPARISONS and has_unstated_text(candidate):
+        flags.add(UNSTATED)
     flags |= _compare_samples(candidate, sections)
     return tuple(sorted(flags))
 
 
 def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
-    if _MANY_ANSWERS.search(words):
+    if _MANY_ANSWERS.search(words.replace("*", "")):
         return True
     # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
     has_no_order = candidate.fn_name is None and FLAG not in candidate.flags

@@ -13,10 +13,10 @@ from microcoder.judge.core.types import Checker
 FLAG = "in_any_order"
 """Flag of a problem whose checker was made here: a second right program must confirm it."""
 VERB = (
-    r"(?<!not )(?<!n't )(?<!never )\b(?:print|output|return|find|report|write|give|construct"
-    r"|display|provide|produce|show|list|name)(?:s|ed|ing)?\b(?: out)?"
+    r"(?<!not )(?<!n't )(?<!never )\b(?:(?:print|output|return|report)(?:s|ed|ing)?"
+    r"|(?:find|write|give|construct|display|provide|produce|show|list|name)(?:ed|ing)?)\b(?: out)?"
 )
-"""What a program does with an answer."""
+"""What a program does with an answer; what "displays" something is a thing of the story."""
 _PRINTED = re.compile(
     rf"{VERB}(?![^.\n]{{0,40}}\b(?:number|count|minimum|maximum|sum|amount) of)"
     r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"

@@ -2,9 +2,11 @@
 
 import html
 import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from microcoder.data.clean.markdown import CODE, outside, parts, replace_between
+from microcoder.judge.core.types import TestCase
 
 if TYPE_CHECKING:
     from bs4 import BeautifulSoup, Tag
@@ -18,6 +20,10 @@ _OPENING = re.compile(rf"(?<!\\)<(?:{_BLOCK})(?:\s[^<>]*)?/?>", re.IGNORECASE)
 _CLOSING = re.compile(rf"(?<!\\)</(?:{_BLOCK}|b|i|u)\s*>", re.IGNORECASE)
 _TAG = re.compile(rf"(?<!\\)<(?=/?(?:{_BLOCK}|b|i|u)(?:\s[^<>]*)?/?>)", re.IGNORECASE)
 """The beginning of a tag that is not escaped."""
+_NAMED_TAG = re.compile(rf"</?({_BLOCK}|b|i|u)(?:\s[^<>\n]*)?/?>", re.IGNORECASE)
+"""A tag of HTML, and its name."""
+_MOST_OF_A_TEST = 20_000
+"""Characters of an input or an output in which tags are looked for."""
 _ENTITY = re.compile(
     r"&(?:lt|gt|amp|nbsp|quot|apos|le|ge|leq|geq|ne|times|middot|hellip|mdash|ndash|[lr][ds]quo"
     r"|minus|#\d{2,6}|#x[\da-fA-F]{2,5});"
@@ -60,6 +66,25 @@ def looks_like_html(text: str) -> bool:
         if _OPENING.search(piece) or _CLOSING.search(piece):
             return True
     return False
+
+
+def has_tags_as_data(text: str, tests: Sequence[TestCase]) -> bool:
+    """Whether a text is no page, but speaks of tags, all of which the tests hold.
+
+    "Wrap them in `<b>` and `</b>`": made bold, nobody would know what to return.
+    """
+    names = _names_of_tags(text)
+    if not names:
+        return False
+    held: set[str] = set()
+    for test in tests:
+        held |= _names_of_tags(test.input[:_MOST_OF_A_TEST])
+        held |= _names_of_tags(test.output[:_MOST_OF_A_TEST])
+    return names <= held
+
+
+def _names_of_tags(text: str) -> set[str]:
+    return {name.lower() for name in _NAMED_TAG.findall(text)}
 
 
 def decode_entities(text: str) -> str:

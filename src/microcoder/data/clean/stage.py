@@ -5,7 +5,7 @@ from microcoder.data.clean.flags import find_flags
 from microcoder.data.clean.languages import identify
 from microcoder.data.clean.normal_tests import normalise_tests
 from microcoder.data.clean.orders import FLAG, find_printed_order
-from microcoder.data.clean.pages import drop_embedded
+from microcoder.data.clean.pages import drop_embedded, has_tags_as_data
 from microcoder.data.clean.powers import LOST_IN, restore_powers
 from microcoder.data.clean.promises import keep_promises
 from microcoder.data.clean.samples import restore_samples
@@ -102,7 +102,8 @@ def _clean(candidate: Candidate) -> Candidate:
 
     A reader may have handed over a statement beside the one that it found: a translation.
     """
-    cleaned = clean(candidate.statement or candidate.statement_found)
+    text = candidate.statement or candidate.statement_found
+    cleaned = clean(text, keeps_tags=has_tags_as_data(text, candidate.tests))
     title = " ".join(clean(candidate.title).text.split())
     laid_out = normalise(cleaned.text)
     if laid_out != candidate.statement:

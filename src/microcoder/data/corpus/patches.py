@@ -396,9 +396,12 @@ def _explain(
 ) -> Patch:
     """Return the patch for a test that some accepted program fails."""
     outputs = {str(number): _cut(output) for number, output in answers.outputs.items()}
+    # A test that is a program has no input and no output: it is both.
+    is_program = candidate.assertions is not None
+    given = test.output if is_program else test.input
     evidence: dict[str, object] = {
-        "input": _cut(test.input),
-        "input_sha256": _digest(test.input),
+        "input": _cut(given),
+        "input_sha256": _digest(given),
         "expected": _cut(test.output),
         "passing_solutions": answers.passing,
         "failing_solutions": outputs,
@@ -421,7 +424,7 @@ def _explain(
     is_confirmed = len(answers.outputs) > 1
     if agreed is not None and shown:
         is_confirmed = values_of(shown) == values_of(agreed)
-    if agreed is not None and is_confirmed:
+    if agreed is not None and is_confirmed and not is_program:
         return _patch(
             candidate,
             "test_no_reference_passes",

@@ -35,6 +35,7 @@ BLOCKING_FLAGS = (
     "interactive",
     "file_io",
     "many_answers",
+    "unstated_output",
     "gives_points",
     "needs_files",
 )

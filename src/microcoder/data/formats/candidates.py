@@ -238,10 +238,11 @@ class Candidate(Record):
     """Obstacles, and what is only worth knowing.
 
     The source's format sets `gives_points`, `needs_files`, `needs_image`, `needs_checker` and
-    `file_io`; the process stage finds `needs_image`, `interactive` and `many_answers`, the generate
-    stage `no_tests_made`, the verify stage `slow_passes` and `limit_unsure`. Only worth knowing are
-    `has_image`, `in_any_order`, `reference_by_attempts`, `attempts_disagree`, `tests_dropped`,
-    `tests_outside_bounds`, `samples_not_shown`, `samples_missing` and `samples_differ`.
+    `file_io`; the process stage finds `needs_image`, `interactive`, `many_answers` and
+    `unstated_output`, the generate stage `no_tests_made`, the verify stage `slow_passes` and
+    `limit_unsure`. Only worth knowing are `has_image`, `in_any_order`, `reference_by_attempts`,
+    `attempts_disagree`, `tests_dropped`, `tests_outside_bounds`, `samples_not_shown`,
+    `samples_missing` and `samples_differ`.
     """
     boilerplate: tuple[int, int] = (0, 0)
     """Words at the beginning and end of the statement that most rows of its set share."""
@@ -402,6 +403,7 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge, which the source does not give",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
+    "unstated_output": "its tests expect a text that its statement never names",
     "gives_points": "its output validator gives points, without a pass mark",
     "needs_files": "a program is built together with files of its package",
     "no_tests": "nothing to judge an answer by, and nothing could be made",

@@ -305,6 +305,7 @@ def read_odex(row: Row) -> Candidate:
             fn_name=entry,
             code=prompt,
             called=("candidate",),
+            setup=source[:begin].strip("\n"),
             only_calls=True,
         )
 

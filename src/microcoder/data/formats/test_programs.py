@@ -91,7 +91,11 @@ def read_as_published(
         given_by: code that must define what the tests take from an answer, and each program is a
             test if it can stand alone. None: they are one test, and take what they will.
     """
-    whole = [call_check("\n".join(sources))]
+    together = "\n".join(sources)
+    # The call that is added below says nothing.
+    if CHECK.search(together) and not _calls(parse_test(together), fn_name, ()):
+        raise NotACall(f"it never calls {fn_name}: {shorten(together, 80)}")
+    whole = [call_check(together)]
     if given_by is None:
         return read_programs(whole, fn_name=fn_name, setup=setup)
     decoded: DecodedTests | None = None

@@ -223,6 +223,7 @@ def asserted_tests(
         is_judged: the tests are to judge answers.
         setup: what the published harness runs before both.
         only_calls: what is no call is left out, as where problems are compared by their inputs.
+            Tests without any call run as they were published.
 
     Raises:
         Malformed: no assertion can be a test.
@@ -236,7 +237,8 @@ def asserted_tests(
     decoded = read_assertions(source, called=names, parameters=read_parameters(code, fn_name))
     reasons = "; ".join(dict.fromkeys(decoded.dropped))
     # A test that is left out would change the verdict.
-    if not only_calls and (decoded.dropped or not decoded.tests):
+    is_whole = bool(decoded.tests) and (only_calls or not decoded.dropped)
+    if not is_whole:
         given_by = None if is_judged else code
         try:
             return read_as_published(sources, fn_name, setup, given_by)

@@ -1,0 +1,79 @@
+"""Texts that tests expect and statements never name."""
+
+import json
+from typing import Any
+
+import pytest
+
+from microcoder.data.clean.flags import find_flags
+from microcoder.data.clean.unstated import FLAG
+from microcoder.data.filter.rules import check_quality
+from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.columns import with_columns
+from microcoder.data.formats.row import Row
+from microcoder.data.formats.rows import load_format
+from microcoder.judge.core.types import Assertions, Checker, TestCase
+from tests.data.clean.real_texts import members, rows
+
+Tests = dict[str, str]
+VERDICTS = {'"0101"': "Yes", '"01a"': "No", '"11"': "Yes"}
+COLUMNS = {"statement": "text", "tests": "test_list", "solutions": "code"}
+
+
+def make(statement: str, texts: Tests, **fields: Any) -> Candidate:
+    cases = [TestCase(input=given, output=json.dumps(text)) for given, text in texts.items()]
+    fields = {"fn_name": "f", "tests": tuple(cases), **fields}
+    return Candidate(id="a", dataset="d", statement=statement, **fields)
+
+
+def test_a_verdict_that_the_statement_does_not_name_is_unstated() -> None:
+    row = make("Check whether the given string of characters is a binary string or not.", VERDICTS)
+    flagged = row.model_copy(update={"flags": find_flags(row), "starter_code": "def f(s):"})
+    found = check_quality(flagged)
+    assert found is not None
+    assert found[0] == FLAG
+
+
+@pytest.mark.parametrize(
+    ("statement", "tests"),
+    [
+        ("Return Yes or No: is the string binary?", VERDICTS),
+        ("Say which is larger.", {'"Ann"\n"Bob"': "Bob", '"Bob"\n"Al"': "Bob"}),
+        ("Remove all blanks.", {'"py th"': "pyth", '"p yth"': "pyth"}),
+        ("Return the cheapest word.", {f"{n}": "ab" if n < 2 else f"x{n}y" for n in range(30)}),
+        ("Write the number in binary.", {"5": "101", "05": "101"}),
+    ],
+)
+def test_other_texts_are_stated_or_made(statement: str, tests: Tests) -> None:
+    assert FLAG not in find_flags(make(statement, tests))
+
+
+def test_a_checker_of_its_own_decides_about_texts() -> None:
+    row = make("Is it binary?", VERDICTS, checker=Checker(type="program", code="print(1)"))
+    assert FLAG not in find_flags(row)
+
+
+def test_printed_texts_and_assertions_are_read_too() -> None:
+    printed = [TestCase(input=given, output=f"{text}\n") for given, text in VERDICTS.items()]
+    assert FLAG in find_flags(make("Is it binary?", {}, fn_name=None, tests=tuple(printed)))
+    program = "\n".join(f"assert f(({given},)) == {text!r}" for given, text in VERDICTS.items())
+    asserted = make(
+        "Is it binary?",
+        {},
+        tests=(TestCase(input="", output=program),),
+        assertions=Assertions(),
+    )
+    assert FLAG in find_flags(asserted)
+
+
+def test_mbpp_expects_texts_that_it_never_names() -> None:
+    (content,) = members("mbpp", r".*\.jsonl").values()
+    reader = with_columns(load_format("trl"), COLUMNS)
+    found = []
+    for number, values in enumerate(rows(content)):
+        if number >= 60:
+            break
+        candidate = reader.read(Row(values, id=f"mbpp/{number}", dataset="mbpp"))
+        if FLAG in find_flags(candidate):
+            found.append(values["task_id"])
+    assert found == [16, 43, 44]
