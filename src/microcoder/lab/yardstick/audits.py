@@ -90,9 +90,7 @@ def ask_judge(
     def put_share(index: int) -> tuple[Lane, list[CaseResult]]:
         with contextlib.closing(Lane(judged, contain=contain)) as lane:
             # In turn: slow suites stand together, and each process gets a part of them.
-            share = [
-                case for case in cases[index::lanes] if not lane.cannot.intersection(case.needs)
-            ]
+            share = [case for case in cases[index::lanes] if not _lacks(lane, case)]
             return lane, [put_case(lane, case) for case in share]
 
     try:
@@ -117,6 +115,14 @@ def ask_judge(
         results=results,
         num_not_asked=len(plan.cases) - len(results),
     )
+
+
+def _lacks(lane: Lane, case: Case) -> bool:
+    """Whether a process of the judge said, once it had started, that it lacks what a case needs."""
+    needed = set(case.needs)
+    if case.fn_name is None:
+        needed.add("stdin")
+    return bool(lane.cannot & needed)
 
 
 def _is_able(judged: TestedJudge, case: Case) -> bool:
