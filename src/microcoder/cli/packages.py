@@ -1,14 +1,19 @@
 """`microcoder packages`: the packages that programs may import, and headers that they include."""
 
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.display import Json
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.kept_folders import find_roots
 from microcoder.judge.languages.packages import (
     PROFILES,
+    PackageProfile,
     find_folder,
     install_packages,
     load_profile,
@@ -21,6 +26,7 @@ def packages(
     /,
     *,
     headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    json: Json = False,
 ) -> None:
     """Install and list the third-party packages that programs may import.
 
@@ -38,23 +44,49 @@ def packages(
         headers, as a judge does at the fifth program that includes one. Programs then build in
         about a quarter of the time. The headers are stored beside the packages.
     """
-    if profile:
-        chosen = load_profile(profile)
-        folder = install_packages(chosen) if chosen.packages else "nothing to install"
-        print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
+    chosen = load_profile(profile) if profile else None
     # Who asks for headers alone wants no list.
-    elif not headers:
-        _list_profiles()
+    listed = tuple(PROFILES.values()) if chosen is None and not headers else ()
+    installed = None
+    if chosen is not None and chosen.packages:
+        installed = install_packages(chosen)
+    if chosen is not None and not json:
+        folder = installed or "nothing to install"
+        print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
+    if listed and not json:
+        _print_profiles(listed)
     languages = headers
     if headers == ("all",):
         languages = tuple(name for name, language in LANGUAGES.items() if language.precompiled)
-    for name in languages:
-        _make_headers(name)
+    made = [_make_headers(name) for name in languages]
+    if json:
+        shown = (chosen,) if chosen is not None else listed
+        record = {
+            "output": str(installed) if installed else None,
+            "python": CURRENT_VERSION,
+            "profiles": [_describe_profile(one) for one in shown],
+            "headers": [asdict(one) for one in made],
+        }
+        print(json_module.dumps(record))
+        return
+    for one in made:
+        _print_headers(one)
 
 
-def _list_profiles() -> None:
+def _describe_profile(profile: PackageProfile) -> dict[str, object]:
+    """Return a profile as JSON values: its packages, and where they are if they are installed."""
+    folder = find_folder(profile) if profile.packages else None
+    return {
+        "name": profile.name,
+        "label": profile.label,
+        "pins": list(profile.pins),
+        "folder": str(folder) if folder else None,
+    }
+
+
+def _print_profiles(profiles: Sequence[PackageProfile]) -> None:
     """Print the profiles with their packages and where they are installed."""
-    for profile in PROFILES.values():
+    for profile in profiles:
         place = str(find_folder(profile) or "") if profile.packages else "needs nothing"
         if not place:
             place = f"not installed; type: microcoder packages {profile.name}"
@@ -64,15 +96,33 @@ def _list_profiles() -> None:
     print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")
 
 
-def _make_headers(name: str) -> None:
-    """Precompile the missing headers of a language, and print where all of them are."""
+@dataclass(frozen=True, slots=True)
+class PrecompiledHeaders:
+    """The precompiled headers of a language, as `--json` prints them."""
+
+    language: str
+    folders: dict[str, str]
+    """Header -> the folder of its precompiled form."""
+    problem: str
+    """Why there are none; empty where there are some."""
+
+
+def _make_headers(name: str) -> PrecompiledHeaders:
+    """Precompile the missing headers of a language, and return where all of them are."""
     language = find_language(name)
-    folders = list_headers(language)
-    if not folders:
-        why = language.find_problem() or "the compiler takes no precompiled headers"
-        print(f"{language.label}: nothing to make: {why}")
-    for header, folder in folders.items():
+    headers = list_headers(language)
+    problem = ""
+    if not headers:
+        problem = language.find_problem() or "the compiler takes no precompiled headers"
+    folders = {}
+    for header, folder in headers.items():
         # Made once, for all later programs.
-        if not folder:
-            folder = make_header(language, header)
-        print(f"{language.label}, {header}: {folder}")
+        folders[header] = str(folder or make_header(language, header))
+    return PrecompiledHeaders(language.label, folders, problem)
+
+
+def _print_headers(made: PrecompiledHeaders) -> None:
+    if made.problem:
+        print(f"{made.language}: nothing to make: {made.problem}")
+    for header, folder in made.folders.items():
+        print(f"{made.language}, {header}: {folder}")
