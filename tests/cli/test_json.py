@@ -53,10 +53,13 @@ def test_every_command_that_prints_a_result_has_json_and_its_shape_on_the_page()
 def test_packages_are_listed_with_where_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     record = call(capsys, "packages")
     assert record.keys() == documented()["packages"]
-    assert [profile["name"] for profile in record["profiles"]] == ["atcoder", "none", "standard"]
-    pins = {profile["name"]: profile["pins"] for profile in record["profiles"]}
-    assert any(pin.startswith("numpy==") for pin in pins["standard"])
-    assert pins["none"] == []
+    names = []
+    for profile in record["profiles"]:
+        names.append(profile["name"])
+    assert names == ["atcoder", "none", "standard"]
+    _, none, standard = record["profiles"]
+    assert "numpy==" in " ".join(standard["pins"])
+    assert none["pins"] == []
     assert call(capsys, "packages", "none")["output"] is None
 
 

@@ -16,7 +16,7 @@ import pytest
 
 from tests.doc_pages import DOCS, ROOT
 
-UV = os.environ.get("UV") or shutil.which("uv") or ""
+UV = os.environ.get("UV", shutil.which("uv"))
 NAMES = ("trl", "transformers", "torch", "vllm", "verl")
 PYTHON = "3.12"
 PLATFORM = "x86_64-manylinux_2_28"
@@ -27,12 +27,13 @@ pytestmark = pytest.mark.skipif(not UV, reason="needs uv; type: make test-resolv
 def list_extras() -> list[str]:
     """Return what a user may ask for: the core, and every extra but those of our own tools."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = [name for name in project["optional-dependencies"] if name not in ("docs", "dev")]
-    return ["", *extras]
+    extras = {*project["optional-dependencies"]} - {"docs", "dev"}
+    return ["", *sorted(extras)]
 
 
 def resolve(*requirements: str) -> "subprocess.CompletedProcess[str]":
     """Ask uv for versions that fit together."""
+    assert UV
     return subprocess.run(
         [
             UV,
@@ -59,8 +60,9 @@ def find_newest(name: str) -> str:
     """Return the newest release of a package, `name==version`."""
     resolved = resolve(name)
     assert resolved.returncode == 0, resolved.stderr
-    (line,) = [line for line in resolved.stdout.splitlines() if line.startswith(f"{name}==")]
-    return line
+    found = re.search(rf"^{name}==\S+", resolved.stdout, re.MULTILINE)
+    assert found
+    return found[0]
 
 
 def read_conflicts() -> dict[tuple[str, str], str]:
@@ -79,7 +81,9 @@ def read_conflicts() -> dict[tuple[str, str], str]:
 def test_an_extra_fits_beside_the_newest_unless_the_page_says_why_not(
     extra: str, package: str
 ) -> None:
-    ours = f"microcoder[{extra}]" if extra else "microcoder"
+    ours = "microcoder"
+    if extra:
+        ours = f"microcoder[{extra}]"
     newest = find_newest(package)
     resolved = resolve(f"{ours} @ {Path(ROOT).as_uri()}", newest)
     if (extra, package) in read_conflicts():

@@ -158,13 +158,15 @@ def _print_audit_as_json(done: AuditResult, patch: Path | None) -> None:
     changes = []
     for (kind, action), count in count_by_kind(done.patches).items():
         changes.append({"kind": kind, "action": action, "num": count})
-    record = {
+    record: dict[str, object] = {
         "output": str(done.report),
         "num_rows": done.num_rows,
         "findings": [finding._asdict() for finding in done.findings],
-        "patch": str(patch / PATCH) if patch else None,
+        "patch": None,
         "proposed_changes": changes,
     }
+    if patch is not None:
+        record["patch"] = str(patch / PATCH)
     print(json_module.dumps(record))
 
 
@@ -172,7 +174,9 @@ def _list_formats(*, json: bool) -> None:
     from microcoder.data.formats.rows import FORMATS
 
     if json:
-        formats = {name: known.about for name, known in sorted(FORMATS.items())}
+        formats = {}
+        for name, known in sorted(FORMATS.items()):
+            formats[name] = known.about
         print(json_module.dumps({"formats": formats}))
         return
     for name, known in sorted(FORMATS.items()):
@@ -309,7 +313,9 @@ def _print_built_as_json(built: Built) -> None:
                 "reasons": dict(counts.reasons),
             }
         )
-    corpus = str(built.corpus) if built.corpus else None
+    corpus = None
+    if built.corpus is not None:
+        corpus = str(built.corpus)
     record = {
         "output": corpus,
         "corpus": corpus,

@@ -44,44 +44,53 @@ def packages(
         headers, as a judge does at the fifth program that includes one. Programs then build in
         about a quarter of the time. The headers are stored beside the packages.
     """
-    chosen = load_profile(profile) if profile else None
-    # Who asks for headers alone wants no list.
-    listed = tuple(PROFILES.values()) if chosen is None and not headers else ()
+    shown: Sequence[PackageProfile] = ()
     installed = None
-    if chosen is not None and chosen.packages:
-        installed = install_packages(chosen)
-    if chosen is not None and not json:
-        folder = installed or "nothing to install"
-        print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
-    if listed and not json:
-        _print_profiles(listed)
+    if profile:
+        chosen = load_profile(profile)
+        shown = (chosen,)
+        if chosen.packages:
+            installed = str(install_packages(chosen))
+        if not json:
+            print(
+                f"{chosen.label} for Python {CURRENT_VERSION}: {installed or 'nothing to install'}"
+            )
+    # Who asks for headers alone wants no list.
+    elif not headers:
+        shown = tuple(PROFILES.values())
+        if not json:
+            _print_profiles(shown)
     languages = headers
     if headers == ("all",):
         languages = tuple(name for name, language in LANGUAGES.items() if language.precompiled)
-    made = [_make_headers(name) for name in languages]
+    made = []
+    for name in languages:
+        made.append(_make_headers(name))
+        if not json:
+            _print_headers(made[-1])
     if json:
-        shown = (chosen,) if chosen is not None else listed
         record = {
-            "output": str(installed) if installed else None,
+            "output": installed,
             "python": CURRENT_VERSION,
-            "profiles": [_describe_profile(one) for one in shown],
-            "headers": [asdict(one) for one in made],
+            "profiles": [_describe_profile(profile) for profile in shown],
+            "headers": [asdict(headers_made) for headers_made in made],
         }
         print(json_module.dumps(record))
-        return
-    for one in made:
-        _print_headers(one)
 
 
 def _describe_profile(profile: PackageProfile) -> dict[str, object]:
     """Return a profile as JSON values: its packages, and where they are if they are installed."""
-    folder = find_folder(profile) if profile.packages else None
-    return {
+    described: dict[str, object] = {
         "name": profile.name,
         "label": profile.label,
         "pins": list(profile.pins),
-        "folder": str(folder) if folder else None,
+        "folder": None,
     }
+    if profile.packages:
+        folder = find_folder(profile)
+        if folder is not None:
+            described["folder"] = str(folder)
+    return described
 
 
 def _print_profiles(profiles: Sequence[PackageProfile]) -> None:

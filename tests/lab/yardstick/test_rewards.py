@@ -95,23 +95,29 @@ def prime(completion: str, test_cases: dict[str, list[str]]) -> tuple[float, str
     return 0.5 * solves(find_code(completion), pair(test_cases)), "half is the most it gives"
 
 
+def pair_all(tests: Sequence[dict[str, Any]]) -> Tests:
+    pairs = []
+    for test in tests:
+        pairs.append((test["input"], test["output"]))
+    return pairs
+
+
 def with_the_program_before_its_score(
     model_response: str, tests: list[dict[str, Any]]
 ) -> tuple[str, float]:
     code = find_code(model_response)
-    return code, float(solves(code, [(test["input"], test["output"]) for test in tests]))
+    return code, float(solves(code, pair_all(tests)))
 
 
 def livecodebench_with_a_list(
     sample: list[dict[str, str]], generation: str, timeout: int
 ) -> tuple[bool, dict[str, int]]:
-    tests = [(test["input"], test["output"]) for test in sample]
-    return solves(generation, tests), {"total": len(tests)}
+    return solves(generation, pair_all(sample)), {"total": len(sample)}
 
 
 def that_passes_on_all(messages: list[Any], ground_truth: list[Any], **others: Any) -> float:
     def run(code: str, test_cases: list[Any], **options: Any) -> float:
-        return float(solves(code, [(test["input"], test["output"]) for test in test_cases]))
+        return float(solves(code, pair_all(test_cases)))
 
     return run(find_code(messages[-1]["content"]), test_cases=ground_truth, **others)
 
@@ -148,7 +154,10 @@ def human_eval(problem: dict[str, str], completion: str, timeout: float) -> dict
 
 
 def by_asserts(program: str, tests: list[str], max_execution_time: float = 1.0) -> list[int]:
-    return [int(ends_well(f"{program}\n{test}")) for test in tests]
+    results = []
+    for test in tests:
+        results.append(int(ends_well(f"{program}\n{test}")))
+    return results
 
 
 def blind(code: str, tests: Tests) -> bool:

@@ -148,9 +148,11 @@ def _read_scores(returned: list[Any] | tuple[Any, ...]) -> float | None:
     """
     if len(returned) > 1 and all(isinstance(item, int | float) for item in returned):
         return float(min(returned))
-    scores = [read_score(item) for item in returned]
-    known = [score for score in scores if score is not None]
-    return known[0] if known else None
+    for item in returned:
+        score = read_score(item)
+        if score is not None:
+            return score
+    return None
 
 
 async def _wait_for(returned: Awaitable[object]) -> object:
@@ -248,12 +250,16 @@ def lay_out_pairs(case: Case) -> list[tuple[str, str]]:
 
 def lay_out_asserts(case: Case) -> list[str]:
     """Return an assertion a call, as MBPP and AceCode have them; none where nothing is called."""
-    return _write_asserts(case, _find_callee(case)) if case.get("fn_name") else []
+    if not case.get("fn_name"):
+        return []
+    return _write_asserts(case, _find_callee(case))
 
 
 def lay_out_human_eval(case: Case) -> dict[str, Any]:
     """Return a problem as HumanEval has it: `check` asserts, and the prompt is empty."""
-    lines = _write_asserts(case, "candidate") if case.get("fn_name") else ["pass"]
+    lines = ["pass"]
+    if case.get("fn_name"):
+        lines = _write_asserts(case, "candidate")
     body = "\n".join(f"    {line}" for line in lines)
     return {
         "task_id": case["id"],
@@ -265,8 +271,10 @@ def lay_out_human_eval(case: Case) -> dict[str, Any]:
 
 def _find_callee(case: Case) -> str:
     """Return what is called as Python names it: a method by its class."""
-    is_method = re.search(r"^class Solution\b", case["code"], re.MULTILINE)
-    return f"Solution().{case['fn_name']}" if is_method else str(case["fn_name"])
+    name = str(case["fn_name"])
+    if re.search(r"^class Solution\b", case["code"], re.MULTILINE):
+        return f"Solution().{name}"
+    return name
 
 
 def _write_asserts(case: Case, callee: str) -> list[str]:
@@ -309,15 +317,19 @@ SPOKEN: Mapping[Layout, str] = {
 def _list_all_calls(function: Callable[..., Any]) -> Iterator[tuple[str, Call]]:
     """Yield the ways of calling a function; without what it does not name if it takes anything."""
     yield from _list_calls(function)
+    if not callable(function):
+        return
     # What it takes beside these may be passed on to where it is given once more.
-    if _find_rubric(function) is None and _takes_any(function):
+    if _takes_any(function):
         for about, call in _list_calls(_without_rest(function)):
             yield f"{about}, named arguments alone", call
 
 
 def _takes_any(function: Callable[..., Any]) -> bool:
-    kinds = [parameter.kind for parameter in inspect.signature(function).parameters.values()]
-    return inspect.Parameter.VAR_KEYWORD in kinds
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            return True
+    return False
 
 
 def _without_rest(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -328,11 +340,10 @@ def _without_rest(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(*values, **named)
 
     signature = inspect.signature(function)
-    parameters = [
-        parameter
-        for parameter in signature.parameters.values()
-        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
-    ]
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            parameters.append(parameter)
     vars(call)["__signature__"] = signature.replace(parameters=parameters)
     return call
 
@@ -499,11 +510,14 @@ class Rubric(Protocol):
 def _find_rubric(offered: object) -> Rubric | None:
     """Return the rubric that is offered, or that a function without parameters makes; else None."""
     made = offered
-    # A class of rubrics has the method, too, and is called as a function is.
-    is_made = hasattr(offered, "score_rollout") and not isinstance(offered, type)
-    if not is_made and callable(offered) and not inspect.signature(offered).parameters:
+    # An instance has no signature; a class of rubrics is called as a function is.
+    if callable(offered):
+        if inspect.signature(offered).parameters:
+            return None
         made = offered()
-    return cast("Rubric", made) if hasattr(made, "score_rollout") else None
+    if not hasattr(made, "score_rollout"):
+        return None
+    return cast("Rubric", made)
 
 
 def _by_rubric(rubric: Rubric, completion: Layout, tests: Layout) -> Call:
@@ -514,7 +528,9 @@ def _by_rubric(rubric: Rubric, completion: Layout, tests: Layout) -> Call:
         returned = rubric.score_rollout(**_choose(rubric.score_rollout, offered))
         if inspect.isawaitable(returned):
             returned = asyncio.run(_wait_for(returned))
-        return offered["state"].get("reward") if returned is None else returned
+        if returned is None:
+            return offered["state"].get("reward")
+        return returned
 
     return call
 
