@@ -112,7 +112,7 @@ def _show(miss: Miss) -> Iterator[str]:
     fence = "```"
     while fence in case["code"]:
         fence += "`"
-    yield f"{fence}py"
+    yield f"{fence}text"
     yield from textwrap.wrap(
         f"{case['title']}: {verdict}{called}", 100, initial_indent="# ", subsequent_indent="# "
     )
