@@ -1,4 +1,4 @@
-# Twelve verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
+# Thirteen verbs. Each does its own set-up: on a machine with Python >= 3.11 and make, `make demo` is enough.
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
@@ -17,7 +17,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK = 1
 # Common in containers; each process that the tests start would compile all that it imports, seconds of torch alone.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo demo-all demo-none demo-conditional view test test-tutorials test-verl test-vllm test-windows test-integrations check docs golden
+.PHONY: setup demo demo-all demo-none demo-conditional view test test-tutorials test-verl test-vllm test-windows test-resolve test-integrations check docs golden
 
 setup: $(STAMP)
 
@@ -68,7 +68,7 @@ WORKERS ?= 4
 # A file a worker, so that its fixtures are made once; tests/conftest.py says which begin first, and where.
 # ROOM=judge runs the tests of one room.
 test: setup
-	$(BIN)/python -m pytest $(if $(ROOM),tests/$(ROOM)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend $(LONG)
+	$(BIN)/python -m pytest $(if $(ROOM),tests/$(ROOM)) -n $(WORKERS) --dist loadfile --no-loadscope-reorder --ignore tests/train/verl --ignore tests/train/vllm_backend --ignore tests/resolve $(LONG)
 
 # Every tutorial as it is written, also those that train for minutes, and the commands of the other pages.
 test-tutorials: setup
@@ -110,6 +110,16 @@ WINDOW_TOOLS := hypothesis psutil pytest pytest-timeout pytest-xdist tensorboard
 
 test-windows: .venv-oldest/.installed .venv-newest/.installed
 	for end in oldest newest; do .venv-$$end/bin/python -m pytest -q --numprocesses 2 tests/train/test_*.py $(LONG) || exit 1; done
+
+# Does each extra resolve beside the newest TRL, transformers, torch, vLLM and verl? uv reads metadata; nothing is installed.
+RESOLVER := .venv-resolve/bin/uv
+
+$(RESOLVER):
+	$(PYTHON) -m venv .venv-resolve
+	.venv-resolve/bin/python -m pip install --quiet --no-compile uv
+
+test-resolve: setup $(RESOLVER)
+	UV=$(RESOLVER) $(BIN)/python -m pytest -q tests/resolve
 
 # Programs that the judge is plugged into, each in an environment beside those it can share one with: .venv-NAME has what
 # tests/integrations/requirements-NAME.txt pins. What an environment lacks, its tests skip. What alone-NAME.txt pins comes

@@ -36,6 +36,26 @@ from microcoder.train import metrics, runs
 from microcoder.train.recipe.recipe import TrainConfig
 
 ROOT = Path(__file__).resolve().parents[1]
+JSON_SHAPES = {
+    "judge": "`output`, counts of programs; of answers those of `eval`",
+    "init": "`output`, `train`, `verl_command`",
+    "train": "`output`, `report`, those of its `summary.json`",
+    "report": "`output`; of an evaluation those of `eval`, `against`, `change`",
+    "replay": "`name`, `format`, `notes`, `recorded`, `alternatives`, `payments`, ...",
+    "doctor": "`ok`, versions, `languages`, `isolation`, `self_test`",
+    "audit-judge": "`output`, `judges`: `judge`, `about`, `problem`, `rates`",
+    "eval": "`output`, `num_problems`, `outcomes`, `cells`, ...",
+    "distill": "`output`, those of its `summary.json`",
+    "data audit": "`output`, `num_rows`, `findings`, `patch`, `proposed_changes`",
+    "data build": "`output`, `corpus`, `was_finished`, `steps`",
+    "data export": "`output`, `format`, `num_problems`",
+    "data convert": "`output`, `num_problems`, `left_out`",
+    "data push": "`output`, `num_problems`, `num_left_out`",
+    "packages": "`output`, `python`, `profiles`, `headers`",
+    "study": "`num_studies`, `num_planned`, `num_finished`, `next`; with `--report` claims",
+}
+"""Command -> what it prints with `--json`, in words."""
+
 sys.path[:0] = [str(ROOT / "benchmarks"), str(ROOT / "docs")]
 import costs  # noqa: E402
 import figures  # noqa: E402
@@ -114,8 +134,14 @@ def render_commands() -> str:
         "Exit codes: 0 done, 1 ended without what was asked for, 2 a mistake or a machine that is",
         "not fit, said in a line, 130 interrupted, 141 a closed pipe.",
         "`microcoder --install-completion` completes commands and options in bash, zsh and fish.",
-        "With "
-        "`--json` a command prints one JSON object, with `output`, the file or folder it wrote.",
+        "",
+        "With `--json` a command prints JSON on stdout, and progress on stderr alone:",
+        "",
+        "| command | keys of its object |",
+        "| --- | --- |",
+        *(f"| `{command}` | {keys} |" for command, keys in JSON_SHAPES.items()),
+        "",
+        "`output` is the file or folder that was written, the address of a push, or null.",
         "",
     ]
     return "\n".join([*head, text[text.index("## microcoder judge") :].rstrip(), ""])

@@ -3,12 +3,11 @@
 import json as json_module
 import re
 import sys
-from functools import partial
 from pathlib import Path
 
 from cyclopts.types import PositiveInt
 
-from microcoder.cli.display import Flag, Json
+from microcoder.cli.display import Flag, Json, StepDisplay
 from microcoder.judge.core.errors import ConfigError
 from microcoder.judge.core.machine import require_linux
 from microcoder.lab.yardstick.cases import Suite
@@ -74,9 +73,17 @@ def audit_judge(
     plan = make_plan(seed=seed, most=None if all else most, suites=suite)
     out.mkdir(parents=True, exist_ok=True)
     audits = []
-    note = partial(print, file=sys.stderr)
     for judged in judges:
-        audits.append(ask_judge(judged, plan, lanes=lanes, contain=not uncontained, note=note))
+        with StepDisplay(unit="cases") as display:
+            audit = ask_judge(
+                judged,
+                plan,
+                lanes=lanes,
+                contain=not uncontained,
+                note=display.note,
+                on_progress=display.show,
+            )
+        audits.append(audit)
         # After each, so that the results are kept if a later judge takes too long.
         (out / "audit.json").write_text(write_json(audits, plan))
         (out / "audit.md").write_text(write_page(audits, plan))

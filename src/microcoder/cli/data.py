@@ -30,7 +30,7 @@ from microcoder.judge.core.machine import how_to_install
 from microcoder.judge.languages.packages import STANDARD
 
 if TYPE_CHECKING:
-    from microcoder.data.corpus.build import BuildPlan, Built
+    from microcoder.data.corpus.build import AuditResult, BuildPlan, Built
     from microcoder.data.corpus.settings import BuildConfig, SourceSettings
 
 
@@ -51,6 +51,7 @@ def audit(
     workers: int | None = None,
     packages: str = STANDARD,
     unsafe: Flag = False,
+    json: Json = False,
 ) -> None:
     """Report which rows of a dataset a build would reject, and why; rejects nothing. Resumable.
 
@@ -104,7 +105,7 @@ def audit(
     from microcoder.data.testgen.settings import GenerateSettings
 
     if not source:
-        _list_formats()
+        _list_formats(json=json)
         return
     benchmarks = [_read_benchmark(text) for text in benchmark]
     if config:
@@ -137,6 +138,9 @@ def audit(
             patch_folder=patch,
             on_progress=display.show,
         )
+    if json:
+        _print_audit_as_json(done, patch)
+        return
     for finding in done.findings:
         interval = f"{finding.low:.1%} to {finding.high:.1%}"
         counts = f"{finding.num:>7,} {finding.share:>8.1%}"
@@ -148,9 +152,33 @@ def audit(
         print(f"{len(done.patches):,} proposed changes: {patch / PATCH}")
 
 
-def _list_formats() -> None:
+def _print_audit_as_json(done: AuditResult, patch: Path | None) -> None:
+    from microcoder.data.corpus.patches import PATCH, count_by_kind
+
+    changes = []
+    for (kind, action), count in count_by_kind(done.patches).items():
+        changes.append({"kind": kind, "action": action, "num": count})
+    record: dict[str, object] = {
+        "output": str(done.report),
+        "num_rows": done.num_rows,
+        "findings": [finding._asdict() for finding in done.findings],
+        "patch": None,
+        "proposed_changes": changes,
+    }
+    if patch is not None:
+        record["patch"] = str(patch / PATCH)
+    print(json_module.dumps(record))
+
+
+def _list_formats(*, json: bool) -> None:
     from microcoder.data.formats.rows import FORMATS
 
+    if json:
+        formats = {}
+        for name, known in sorted(FORMATS.items()):
+            formats[name] = known.about
+        print(json_module.dumps({"formats": formats}))
+        return
     for name, known in sorted(FORMATS.items()):
         print(f"{name:24} {known.about}")
 
@@ -285,8 +313,12 @@ def _print_built_as_json(built: Built) -> None:
                 "reasons": dict(counts.reasons),
             }
         )
+    corpus = None
+    if built.corpus is not None:
+        corpus = str(built.corpus)
     record = {
-        "corpus": str(built.corpus) if built.corpus else None,
+        "output": corpus,
+        "corpus": corpus,
         "was_finished": built.was_finished,
         "steps": steps,
     }
@@ -341,6 +373,7 @@ def export(
     *,
     form: Annotated[str, Parameter(name=["--to"])],
     output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    json: Json = False,
 ) -> None:
     """Write a finished corpus in the form of a trainer.
 
@@ -358,6 +391,10 @@ def export(
 
     problems = read_released(corpus)
     write(problems, output, form=form)
+    if json:
+        record = {"output": str(output), "format": form, "num_problems": len(problems)}
+        print(json_module.dumps(record))
+        return
     print(f"{len(problems)} problems written to {output}")
 
 
@@ -409,7 +446,7 @@ def convert(
 
 
 @app.command
-def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
+def push(corpus: Corpus, /, *, repo: str, private: Flag = False, json: Json = False) -> None:
     """Upload a finished corpus to the Hugging Face Hub, without rejected rows' contents and
     problems without a licence.
 
@@ -424,6 +461,14 @@ def push(corpus: Corpus, /, *, repo: str, private: Flag = False) -> None:
     from microcoder.data.release.publishing import push as upload
 
     done = upload(corpus, repo=repo, is_private=private)
+    if json:
+        record = {
+            "output": done.address,
+            "num_problems": done.num_problems,
+            "num_left_out": done.num_left_out,
+        }
+        print(json_module.dumps(record))
+        return
     print(f"{done.num_problems} problems pushed to {done.address}")
     if done.num_left_out:
         why = "no licence is stated for them; give their source one and build again"

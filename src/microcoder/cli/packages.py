@@ -1,14 +1,19 @@
 """`microcoder packages`: the packages that programs may import, and headers that they include."""
 
+import json as json_module
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from microcoder.cli.display import Json
 from microcoder.judge.languages import LANGUAGES, find_language
 from microcoder.judge.languages.definition import CURRENT_VERSION
 from microcoder.judge.languages.kept_folders import find_roots
 from microcoder.judge.languages.packages import (
     PROFILES,
+    PackageProfile,
     find_folder,
     install_packages,
     load_profile,
@@ -21,6 +26,7 @@ def packages(
     /,
     *,
     headers: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
+    json: Json = False,
 ) -> None:
     """Install and list the third-party packages that programs may import.
 
@@ -38,23 +44,58 @@ def packages(
         headers, as a judge does at the fifth program that includes one. Programs then build in
         about a quarter of the time. The headers are stored beside the packages.
     """
+    shown: Sequence[PackageProfile] = ()
+    installed = None
     if profile:
         chosen = load_profile(profile)
-        folder = install_packages(chosen) if chosen.packages else "nothing to install"
-        print(f"{chosen.label} for Python {CURRENT_VERSION}: {folder}")
+        shown = (chosen,)
+        if chosen.packages:
+            installed = str(install_packages(chosen))
+        if not json:
+            print(
+                f"{chosen.label} for Python {CURRENT_VERSION}: {installed or 'nothing to install'}"
+            )
     # Who asks for headers alone wants no list.
     elif not headers:
-        _list_profiles()
+        shown = tuple(PROFILES.values())
+        if not json:
+            _print_profiles(shown)
     languages = headers
     if headers == ("all",):
         languages = tuple(name for name, language in LANGUAGES.items() if language.precompiled)
+    made = []
     for name in languages:
-        _make_headers(name)
+        made.append(_make_headers(name))
+        if not json:
+            _print_headers(made[-1])
+    if json:
+        record = {
+            "output": installed,
+            "python": CURRENT_VERSION,
+            "profiles": [_describe_profile(profile) for profile in shown],
+            "headers": [asdict(headers_made) for headers_made in made],
+        }
+        print(json_module.dumps(record))
 
 
-def _list_profiles() -> None:
+def _describe_profile(profile: PackageProfile) -> dict[str, object]:
+    """Return a profile as JSON values: its packages, and where they are if they are installed."""
+    described: dict[str, object] = {
+        "name": profile.name,
+        "label": profile.label,
+        "pins": list(profile.pins),
+        "folder": None,
+    }
+    if profile.packages:
+        folder = find_folder(profile)
+        if folder is not None:
+            described["folder"] = str(folder)
+    return described
+
+
+def _print_profiles(profiles: Sequence[PackageProfile]) -> None:
     """Print the profiles with their packages and where they are installed."""
-    for profile in PROFILES.values():
+    for profile in profiles:
         place = str(find_folder(profile) or "") if profile.packages else "needs nothing"
         if not place:
             place = f"not installed; type: microcoder packages {profile.name}"
@@ -64,15 +105,33 @@ def _list_profiles() -> None:
     print(f"kept in {' or '.join(map(str, find_roots()))}, for Python {CURRENT_VERSION}")
 
 
-def _make_headers(name: str) -> None:
-    """Precompile the missing headers of a language, and print where all of them are."""
+@dataclass(frozen=True, slots=True)
+class PrecompiledHeaders:
+    """The precompiled headers of a language, as `--json` prints them."""
+
+    language: str
+    folders: dict[str, str]
+    """Header -> the folder of its precompiled form."""
+    problem: str
+    """Why there are none; empty where there are some."""
+
+
+def _make_headers(name: str) -> PrecompiledHeaders:
+    """Precompile the missing headers of a language, and return where all of them are."""
     language = find_language(name)
-    folders = list_headers(language)
-    if not folders:
-        why = language.find_problem() or "the compiler takes no precompiled headers"
-        print(f"{language.label}: nothing to make: {why}")
-    for header, folder in folders.items():
+    headers = list_headers(language)
+    problem = ""
+    if not headers:
+        problem = language.find_problem() or "the compiler takes no precompiled headers"
+    folders = {}
+    for header, folder in headers.items():
         # Made once, for all later programs.
-        if not folder:
-            folder = make_header(language, header)
-        print(f"{language.label}, {header}: {folder}")
+        folders[header] = str(folder or make_header(language, header))
+    return PrecompiledHeaders(language.label, folders, problem)
+
+
+def _print_headers(made: PrecompiledHeaders) -> None:
+    if made.problem:
+        print(f"{made.language}: nothing to make: {made.problem}")
+    for header, folder in made.folders.items():
+        print(f"{made.language}, {header}: {folder}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json as json_module
 import os
 import shlex
 import sys
@@ -15,6 +16,7 @@ from cyclopts.types import PositiveFloat
 
 from microcoder.cli.display import (
     Flag,
+    Json,
     LineDisplay,
     Overrides,
     Recipes,
@@ -50,6 +52,7 @@ def train(
     dry_run: Flag = False,
     gpu_memory_gib: PositiveFloat | None = None,
     look: Flag = False,
+    json: Json = False,
 ) -> None:
     """Train a model by a recipe; the same command resumes an interrupted run.
 
@@ -77,6 +80,8 @@ def train(
         raise ConfigError(f"no recipe; type: microcoder train -c {recipe}")
     resolved = load_config(TrainConfig, config, parse_overrides(overrides))
     target = run_dir or default_run_directory(config)
+    if dry_run and json:
+        raise ConfigError("--json is of a run that ended; leave out --dry-run, or --json")
     if dry_run:
         _print_dry_run(resolved, target, gpu_memory_gib=gpu_memory_gib)
         if look:
@@ -101,7 +106,10 @@ def train(
     command = ["microcoder", *sys.argv[1:]]
     observer = RunDisplay() if is_first else Observer()
     summary = run_training(resolved, run_directory=target, observer=observer, command=command)
-    if is_first:
+    if is_first and json:
+        record = {"output": str(target), "report": str(write_report(target)), **summary}
+        print(json_module.dumps(record))
+    elif is_first:
         print(
             f"held-out accuracy {summary['accuracy_before']:.1%} -> "
             f"{summary['accuracy_after']:.1%} ({summary['num_problems']} problems x "
@@ -242,7 +250,10 @@ class RunDisplay(LineDisplay, Observer):
 
 
 def init(
-    *, wishes: Annotated[Wishes, Parameter(name="*")], out: Path = Path("recipe.toml")
+    *,
+    wishes: Annotated[Wishes, Parameter(name="*")],
+    out: Path = Path("recipe.toml"),
+    json: Json = False,
 ) -> None:
     """Write a recipe for your own model and problems, with the default settings and what fits your
     GPU.
@@ -261,11 +272,18 @@ def init(
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(text, encoding="utf-8")
     train_it = f"microcoder train -c {shlex.quote(str(out))}"
+    verl_command = None
     if wishes.engine == "verl":
         from microcoder.train.verl.translate import describe_command, translate
 
         run = RunDirectory(default_run_directory((out,)))
         options = translate(load_config(TrainConfig, (out,)), run)
+        verl_command = describe_command(options)
+    if json:
+        record = {"output": str(out), "train": train_it, "verl_command": verl_command}
+        print(json_module.dumps(record))
+        return
+    if verl_command is not None:
         print(f"`{train_it}` writes the problems for verl, and runs:")
-        print(describe_command(options))
+        print(verl_command)
     print(f"wrote {out}; to see what the run costs: {train_it} --dry-run")

@@ -1,6 +1,7 @@
 """`microcoder view`: curves and rollouts of runs in a browser. `microcoder report`: a run's page,
 or tables."""
 
+import json as json_module
 import os
 import sys
 import webbrowser
@@ -10,6 +11,7 @@ from typing import Annotated
 from cyclopts import Parameter
 from cyclopts.types import PositiveInt, UInt16
 
+from microcoder.cli.display import Json
 from microcoder.judge.core.errors import ConfigError
 
 DEFAULT_PORT = 8642
@@ -84,6 +86,7 @@ def report(
     *,
     against: Annotated[tuple[Path, ...], Parameter(negative="")] = (),
     pass_at: Annotated[tuple[PositiveInt, ...], Parameter(negative="")] = (),
+    json: Json = False,
 ) -> None:
     """Report on a training run, by the viewer's page on disk, or on an evaluation, by tables; or
     compare two.
@@ -103,7 +106,7 @@ def report(
     from microcoder.eval.report import EvaluationFolder
 
     if EvaluationFolder(run_directory).is_evaluation:
-        _show_evaluation(run_directory, against, pass_at)
+        _show_evaluation(run_directory, against, pass_at, json=json)
         return
     if pass_at:
         raise ConfigError(
@@ -111,10 +114,16 @@ def report(
         )
     from microcoder.view import write_report
 
-    print(write_report(run_directory, against=against))
+    page = write_report(run_directory, against=against)
+    if json:
+        print(json_module.dumps({"output": str(page)}))
+    else:
+        print(page)
 
 
-def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, ...]) -> None:
+def _show_evaluation(
+    run: Path, against: tuple[Path, ...], pass_at: tuple[int, ...], *, json: bool
+) -> None:
     """Print the tables of an evaluation, and those of another one with the difference."""
     from microcoder.eval.report import (
         EvaluationFolder,
@@ -130,6 +139,9 @@ def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, .
         )
     after = EvaluationFolder(run)
     results = summarise(after, pass_at=pass_at)
+    if not against and json:
+        print(json_module.dumps({"output": str(run), **results}))
+        return
     if not against:
         print(render_results(results))
         return
@@ -137,6 +149,10 @@ def _show_evaluation(run: Path, against: tuple[Path, ...], pass_at: tuple[int, .
     results_before = summarise(before, pass_at=pass_at)
     # Before anything is printed: the two may share no problem.
     difference = compare(before, after, pass_at=pass_at)
+    if json:
+        record = {"output": str(run), **results, "against": results_before, "change": difference}
+        print(json_module.dumps(record))
+        return
     for figures in (results_before, results):
         print(f"# {figures['name']}\n\n{render_results(figures)}\n")
     print(f"# change\n\n{render_comparison(difference)}")

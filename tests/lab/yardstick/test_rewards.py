@@ -14,9 +14,12 @@ import pytest
 
 from microcoder.lab.yardstick.contained.judges import command
 from microcoder.lab.yardstick.contained.rewards import (
+    CALL,
     RIGHT,
+    RIGHT_CALL,
     SUM,
     WRONG,
+    WRONG_CALL,
     fit,
     read_score,
 )
@@ -92,6 +95,71 @@ def prime(completion: str, test_cases: dict[str, list[str]]) -> tuple[float, str
     return 0.5 * solves(find_code(completion), pair(test_cases)), "half is the most it gives"
 
 
+def pair_all(tests: Sequence[dict[str, Any]]) -> Tests:
+    pairs = []
+    for test in tests:
+        pairs.append((test["input"], test["output"]))
+    return pairs
+
+
+def with_the_program_before_its_score(
+    model_response: str, tests: list[dict[str, Any]]
+) -> tuple[str, float]:
+    code = find_code(model_response)
+    return code, float(solves(code, pair_all(tests)))
+
+
+def livecodebench_with_a_list(
+    sample: list[dict[str, str]], generation: str, timeout: int
+) -> tuple[bool, dict[str, int]]:
+    return solves(generation, pair_all(sample)), {"total": len(sample)}
+
+
+def that_passes_on_all(messages: list[Any], ground_truth: list[Any], **others: Any) -> float:
+    def run(code: str, test_cases: list[Any], **options: Any) -> float:
+        return float(solves(code, pair_all(test_cases)))
+
+    return run(find_code(messages[-1]["content"]), test_cases=ground_truth, **others)
+
+
+class Rubric:
+    """verifiers' form: the reward is left in the state."""
+
+    async def score_rollout(self, state: dict[str, Any]) -> None:
+        code = find_code(state["completion"][-1]["content"])
+        state["reward"] = float(solves(code, pair(json.loads(state["answer"]))))
+
+
+class OldRubric:
+    """verifiers' form before: what was said comes by name, and the reward is returned."""
+
+    async def score_rollout(
+        self, prompt: object, completion: list[Any], answer: str, state: object, **others: object
+    ) -> SimpleNamespace:
+        code = find_code(completion[-1]["content"])
+        return SimpleNamespace(reward=float(solves(code, pair(json.loads(answer)))), metrics={})
+
+
+def make_rubric() -> Rubric:
+    return Rubric()
+
+
+def ends_well(program: str) -> bool:
+    return solves(f"{program}\nprint('done')", [("", "done")])
+
+
+def human_eval(problem: dict[str, str], completion: str, timeout: float) -> dict[str, object]:
+    program = f"{problem['prompt']}{completion}\n{problem['test']}\ncheck({problem['entry_point']})"
+    return {"task_id": problem["task_id"], "passed": ends_well(program)}
+
+
+def by_asserts(program: str, tests: list[str], max_execution_time: float = 1.0) -> list[int]:
+    results = []
+    for test in tests:
+        results.append(int(ends_well(f"{program}\n{test}")))
+    return results
+
+
 def blind(code: str, tests: Tests) -> bool:
     return True
 
@@ -107,6 +175,12 @@ def blind(code: str, tests: Tests) -> bool:
         (livecodebench, "as LiveCodeBench does"),
         (plain, "a plain function does: code, tests as pairs"),
         (prime, "responses, tests as a dictionary of inputs and outputs"),
+        (with_the_program_before_its_score, "responses, tests as a list of tests"),
+        (livecodebench_with_a_list, "as LiveCodeBench does, tests as a list"),
+        (that_passes_on_all, "tests as a list of tests, named arguments alone"),
+        (Rubric(), "as a rubric of verifiers does: messages"),
+        (OldRubric(), "as a rubric of verifiers does: messages"),
+        (make_rubric, "as a rubric of verifiers does: messages"),
     ],
 )
 def test_a_reward_function_is_called_by_its_own_signature(
@@ -116,6 +190,21 @@ def test_a_reward_function_is_called_by_its_own_signature(
     assert said in reward.about
     assert reward({**SUM, "code": RIGHT}) is True
     assert reward({**SUM, "code": WRONG}) is False
+
+
+@pytest.mark.parametrize(
+    ("function", "said"), [(human_eval, "as HumanEval does"), (by_asserts, "tests as assertions")]
+)
+def test_who_judges_calls_alone_is_asked_about_no_programs(
+    function: Callable[..., Any], said: str
+) -> None:
+    reward = fit(function)
+    assert said in reward.about
+    assert reward.cannot == ("stdin",)
+    assert reward({**CALL, "code": RIGHT_CALL}) is True
+    assert reward({**CALL, "code": WRONG_CALL}) is False
+    method = "class Solution:\n    def add(self, a, b):\n        return a + b\n"
+    assert reward({**CALL, "code": method}) is True
 
 
 def test_who_judges_no_functions_is_asked_about_none() -> None:

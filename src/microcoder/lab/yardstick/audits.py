@@ -71,6 +71,7 @@ def ask_judge(
     lanes: int,
     contain: bool,
     note: Callable[[str], None],
+    on_progress: Callable[[str, int, int], None] = lambda label, done, total: None,
 ) -> Audit:
     """Run all cases that a judge supports.
 
@@ -80,21 +81,34 @@ def ask_judge(
         lanes: number of processes.
         contain: whether they are isolated from this machine.
         note: called with a line on the outcome.
+        on_progress: called with the judge's label, its cases that are done, and all of them.
 
     Returns:
         The results; only the `problem` if a process does not start, or not again.
     """
     started = time.monotonic()
     cases = [case for case in plan.cases if _is_able(judged, case)]
+    # Appended to by all lanes at once, which a list allows.
+    done: list[str] = []
+
+    def put(lane: Lane, case: Case) -> CaseResult:
+        result = put_case(lane, case)
+        done.append(case.id)
+        on_progress(judged.label, len(done), len(cases))
+        return result
 
     def put_share(index: int) -> tuple[Lane, list[CaseResult]]:
         with contextlib.closing(Lane(judged, contain=contain)) as lane:
             # In turn: slow suites stand together, and each process gets a part of them.
-            share = [
-                case for case in cases[index::lanes] if not lane.cannot.intersection(case.needs)
-            ]
-            return lane, [put_case(lane, case) for case in share]
+            results = []
+            for case in cases[index::lanes]:
+                if _lacks(lane, case):
+                    done.append(case.id)
+                else:
+                    results.append(put(lane, case))
+            return lane, results
 
+    on_progress(judged.label, 0, len(cases))
     try:
         with ThreadPoolExecutor(lanes) as pool:
             shares = list(pool.map(put_share, range(lanes)))
@@ -117,6 +131,14 @@ def ask_judge(
         results=results,
         num_not_asked=len(plan.cases) - len(results),
     )
+
+
+def _lacks(lane: Lane, case: Case) -> bool:
+    """Whether a process of the judge said, once it had started, that it lacks what a case needs."""
+    needed = set(case.needs)
+    if case.fn_name is None:
+        needed.add("stdin")
+    return bool(lane.cannot & needed)
 
 
 def _is_able(judged: TestedJudge, case: Case) -> bool:

@@ -10,12 +10,14 @@ of that right program is what a program needs to be accepted.
 from __future__ import annotations
 
 import asyncio
+import functools
 import inspect
 import itertools
 import json
 import math
+import re
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, cast
 
 Case = Mapping[str, Any]
 """A program with its tests: `yardstick.cases.Case` as plain values."""
@@ -48,8 +50,12 @@ RIGHT_CALL = "def add(a, b):\n    return a + b\n"
 """Solves it."""
 WRONG_CALL = "def add(a, b):\n    return a - b\n"
 """Does not."""
+PROBES = ((SUM, RIGHT, WRONG), (CALL, RIGHT_CALL, WRONG_CALL))
+"""What a layout must tell apart: programs, or else functions."""
 SLACK = 1e-6
 """How much less than the right program's score still is its score: floats are rounded."""
+SCORE_KEYS = ("score", "reward", "passed")
+"""Keys under which dictionaries have a score; HumanEval's is the last."""
 DATA_SOURCES = ("code", "taco", "codecontests", "livecodebench", "apps")
 """What rows for verl's `compute_score` name as their source: it chooses the grader by that."""
 
@@ -62,6 +68,8 @@ class Reward(NamedTuple):
     """Score from which on a program is accepted."""
     about: str
     """How it is called, in words."""
+    calls_only: bool = False
+    """Whether it judges functions that are called, and no programs of stdin and stdout."""
 
     def __call__(self, case: Case) -> bool | None:
         """Return whether a case's program is accepted; None if it has no score."""
@@ -70,7 +78,9 @@ class Reward(NamedTuple):
 
     @property
     def cannot(self) -> tuple[str, ...]:
-        """Abilities that it lacks, as is seen when it is asked: `function`, or none."""
+        """Abilities that it lacks, as is seen when it is asked: `stdin`, `function` or none."""
+        if self.calls_only:
+            return ("stdin",)
         try:
             is_able = self({**CALL, "code": RIGHT_CALL}) and not self({**CALL, "code": WRONG_CALL})
         # Whatever it does that is given what it does not expect.
@@ -86,18 +96,19 @@ def fit(function: Callable[..., Any]) -> Reward:
         TypeError: under no layout does it tell a right program from a wrong one; what it said.
     """
     said = ""
-    for about, call in _list_calls(function):
-        try:
-            right = read_score(call({**SUM, "code": RIGHT}))
-            wrong = read_score(call({**SUM, "code": WRONG}))
-        # Whatever a function does that is given what it does not expect.
-        except (Exception, SystemExit) as error:
-            said = said or f"{type(error).__name__}: {error}"
-            continue
-        if right is None or wrong is None or right <= wrong:
-            said = said or f"it gives {right} to a right program, and {wrong} to a wrong one"
-            continue
-        return Reward(call, right - SLACK, about)
+    for about, call in _list_all_calls(function):
+        for problem, right_code, wrong_code in PROBES:
+            try:
+                right = read_score(call({**problem, "code": right_code}))
+                wrong = read_score(call({**problem, "code": wrong_code}))
+            # Whatever a function does that is given what it does not expect.
+            except (Exception, SystemExit) as error:
+                said = said or f"{type(error).__name__}: {error}"
+                continue
+            if right is None or wrong is None or right <= wrong:
+                said = said or f"it gives {right} to a right program, and {wrong} to a wrong one"
+                continue
+            return Reward(call, right - SLACK, about, calls_only=problem is CALL)
     raise TypeError(
         f"in no layout that is in use does {_name(function)} tell a right program from a wrong one "
         f"({said or 'it has no parameters that are known'}); give it as function=..., with the "
@@ -108,19 +119,21 @@ def fit(function: Callable[..., Any]) -> Reward:
 def read_score(returned: object) -> float | None:
     """Return the score in what a reward function returned; None if it says that it has none.
 
-    Read are numbers, the worst of several in a list (a result a test), the `score` or `reward` of a
-    dictionary or record, and the first of a tuple, as verl's and TRL's functions return them.
+    Read are numbers, the worst of several in a list (a result a test), the `score`, `reward` or
+    `passed` of a dictionary, the `score` or `reward` of a record, and the first of a tuple, as
+    verl's and TRL's functions return them.
     """
     if inspect.isawaitable(returned):
         returned = asyncio.run(_wait_for(returned))
     if isinstance(returned, Mapping):
-        named = [returned[key] for key in ("score", "reward") if key in returned]
+        named = [returned[key] for key in SCORE_KEYS if key in returned]
         return read_score(named[0]) if named else None
     if isinstance(returned, list | tuple):
         return _read_scores(returned)
     # A record of the framework's own.
-    if hasattr(returned, "score"):
-        return read_score(returned.score)
+    for key in ("score", "reward"):
+        if hasattr(returned, key):
+            return read_score(getattr(returned, key))
     # Numbers of numpy and torch.
     value = returned.item() if hasattr(returned, "item") else returned
     if not isinstance(value, int | float) or math.isnan(value):
@@ -129,12 +142,17 @@ def read_score(returned: object) -> float | None:
 
 
 def _read_scores(returned: list[Any] | tuple[Any, ...]) -> float | None:
-    """Return the score of a list: of a result a test the worst, else the first, as of a tuple."""
-    if not returned:
-        return None
+    """Return the score of a list: of a result a test the worst, else the first that is a score.
+
+    skyrl-gym's tuple has the program before its score.
+    """
     if len(returned) > 1 and all(isinstance(item, int | float) for item in returned):
         return float(min(returned))
-    return read_score(returned[0])
+    for item in returned:
+        score = read_score(item)
+        if score is not None:
+            return score
+    return None
 
 
 async def _wait_for(returned: Awaitable[object]) -> object:
@@ -211,6 +229,7 @@ def lay_out_list(case: Case) -> list[dict[str, Any]]:
                 "type": kind,
                 "testtype": "functional" if case.get("fn_name") else "stdin",
                 "fn_name": case.get("fn_name"),
+                "metadata": {"func_name": case.get("fn_name")},
                 "input": given,
                 "output": expected,
                 "expected_output": expected,
@@ -229,12 +248,50 @@ def lay_out_pairs(case: Case) -> list[tuple[str, str]]:
     return [(given, expected) for given, expected in case["tests"]]
 
 
+def lay_out_asserts(case: Case) -> list[str]:
+    """Return an assertion a call, as MBPP and AceCode have them; none where nothing is called."""
+    if not case.get("fn_name"):
+        return []
+    return _write_asserts(case, _find_callee(case))
+
+
+def lay_out_human_eval(case: Case) -> dict[str, Any]:
+    """Return a problem as HumanEval has it: `check` asserts, and the prompt is empty."""
+    lines = ["pass"]
+    if case.get("fn_name"):
+        lines = _write_asserts(case, "candidate")
+    body = "\n".join(f"    {line}" for line in lines)
+    return {
+        "task_id": case["id"],
+        "prompt": "",
+        "entry_point": _find_callee(case),
+        "test": f"def check(candidate):\n{body}\n",
+    }
+
+
+def _find_callee(case: Case) -> str:
+    """Return what is called as Python names it: a method by its class."""
+    name = str(case["fn_name"])
+    if re.search(r"^class Solution\b", case["code"], re.MULTILINE):
+        return f"Solution().{name}"
+    return name
+
+
+def _write_asserts(case: Case, callee: str) -> list[str]:
+    asserts = []
+    for given, expected in case["tests"]:
+        arguments = ", ".join(repr(json.loads(line)) for line in given.split("\n"))
+        asserts.append(f"assert {callee}({arguments}) == {json.loads(expected)!r}")
+    return asserts
+
+
 TESTS: tuple[Layout, ...] = (
     lay_out_json,
     lay_out_dict,
     lay_out_list,
     lay_out_list_json,
     lay_out_pairs,
+    lay_out_asserts,
 )
 """Layouts of tests, the most frequent first."""
 COMPLETIONS: tuple[Layout, ...] = (lay_out_response, lay_out_messages)
@@ -249,6 +306,7 @@ SPOKEN: Mapping[Layout, str] = {
     lay_out_list: "a list of tests",
     lay_out_list_json: "JSON of a list of tests",
     lay_out_pairs: "pairs",
+    lay_out_asserts: "assertions",
 }
 """Layouts in words."""
 
@@ -256,9 +314,63 @@ SPOKEN: Mapping[Layout, str] = {
 # ----- Signatures.
 
 
+def _list_all_calls(function: Callable[..., Any]) -> Iterator[tuple[str, Call]]:
+    """Yield the ways of calling a function; without what it does not name if it takes anything."""
+    yield from _list_calls(function)
+    if not callable(function):
+        return
+    # What it takes beside these may be passed on to where it is given once more.
+    if _takes_any(function):
+        for about, call in _list_calls(_without_rest(function)):
+            yield f"{about}, named arguments alone", call
+
+
+def _takes_any(function: Callable[..., Any]) -> bool:
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is inspect.Parameter.VAR_KEYWORD:
+            return True
+    return False
+
+
+def _without_rest(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function that says that it takes no more than it names."""
+
+    @functools.wraps(function)
+    def call(*values: object, **named: object) -> object:
+        return function(*values, **named)
+
+    signature = inspect.signature(function)
+    parameters = []
+    for parameter in signature.parameters.values():
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD:
+            parameters.append(parameter)
+    vars(call)["__signature__"] = signature.replace(parameters=parameters)
+    return call
+
+
 def _list_calls(function: Callable[..., Any]) -> Iterator[tuple[str, Call]]:
     """Yield the ways in which a function may want to be called, each with its name."""
+    rubric = _find_rubric(function)
+    if rubric is not None:
+        for completion, tests in itertools.product(reversed(COMPLETIONS), TESTS):
+            about = _describe("a rubric of verifiers", completion, tests)
+            yield about, _by_rubric(rubric, completion, tests)
+        return
     parameters = inspect.signature(function).parameters
+    if {"sample", "generation"} <= parameters.keys():
+        yield "as LiveCodeBench does", call_livecodebench(function)
+        about = "as LiveCodeBench does, tests as a list"
+        yield about, call_livecodebench(function, lay_out_list)
+    elif {"problem", "completion"} <= parameters.keys():
+        yield "as HumanEval does", _by_human_eval(function)
+    else:
+        yield from _list_trainers_calls(function, parameters)
+
+
+def _list_trainers_calls(
+    function: Callable[..., Any], parameters: Mapping[str, inspect.Parameter]
+) -> Iterator[tuple[str, Call]]:
+    """Yield the ways in which trainers call a function of these parameters, the plain one last."""
     if "completions" in parameters:
         for completion, tests in itertools.product(COMPLETIONS, TESTS):
             yield _describe("TRL", completion, tests), _by_trl(function, completion, tests)
@@ -270,8 +382,6 @@ def _list_calls(function: Callable[..., Any]) -> Iterator[tuple[str, Call]]:
         for completion, tests in itertools.product(reversed(COMPLETIONS), TESTS):
             about = _describe("verifiers", completion, tests)
             yield about, _by_verifiers(function, completion, tests)
-    elif {"sample", "generation"} <= parameters.keys():
-        yield "as LiveCodeBench does", call_livecodebench(function)
     elif "messages" in parameters:
         for tests in TESTS:
             about = _describe("eval-protocol", lay_out_messages, tests)
@@ -319,12 +429,9 @@ def _choose(function: Callable[..., Any], offered: Mapping[str, Any]) -> dict[st
 
     A parameter with a default that is no column of rows keeps it.
     """
-    parameters = inspect.signature(function).parameters
-    takes_any = any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )
-    if takes_any:
+    if _takes_any(function):
         return dict(offered)
+    parameters = inspect.signature(function).parameters
     return {name: value for name, value in offered.items() if name in parameters}
 
 
@@ -360,14 +467,27 @@ def _by_verifiers(function: Callable[..., Any], completion: Layout, tests: Layou
     """verifiers: `f(prompt, completion, answer, state, info)`, of which it takes what it names."""
 
     def call(case: Case) -> object:
-        columns = _list_columns(case, tests)
-        said = completion(case)
-        prompt = [{"role": "user", "content": "Solve it."}]
-        state = {"prompt": prompt, "completion": said, "answer": columns["answer"]}
-        offered = {**columns, "prompt": prompt, "completion": said, "info": columns, "state": state}
-        return function(**_choose(function, offered))
+        return function(**_choose(function, _offer_rollout(case, completion, tests)))
 
     return call
+
+
+def _offer_rollout(case: Case, completion: Layout, tests: Layout) -> dict[str, Any]:
+    """Return what verifiers offers a reward function of a rollout."""
+    columns = _list_columns(case, tests)
+    said = completion(case)
+    prompt = [{"role": "user", "content": "Solve it."}]
+    # As its environments leave it: a row's columns beside what was said.
+    state = {
+        **columns,
+        "prompt": prompt,
+        "completion": said,
+        "info": columns,
+        "task": "",
+        "trajectory": [],
+        "timing": {"generation_ms": 0.0, "scoring_ms": 0.0, "total_ms": 0.0},
+    }
+    return {**columns, "prompt": prompt, "completion": said, "info": columns, "state": state}
 
 
 def _by_messages(function: Callable[..., Any], tests: Layout) -> Call:
@@ -381,15 +501,70 @@ def _by_messages(function: Callable[..., Any], tests: Layout) -> Call:
     return call
 
 
-def call_livecodebench(function: Callable[..., Any]) -> Callable[[Case], bool]:
-    """LiveCodeBench: `check_correctness(sample, generation, timeout)`, a result a test."""
+class Rubric(Protocol):
+    """A `verifiers.Rubric`, whose `score_rollout` has other parameters in each version."""
+
+    score_rollout: Callable[..., Any]
+
+
+def _find_rubric(offered: object) -> Rubric | None:
+    """Return the rubric that is offered, or that a function without parameters makes; else None."""
+    made = offered
+    # An instance has no signature; a class of rubrics is called as a function is.
+    if callable(offered):
+        if inspect.signature(offered).parameters:
+            return None
+        made = offered()
+    if not hasattr(made, "score_rollout"):
+        return None
+    return cast("Rubric", made)
+
+
+def _by_rubric(rubric: Rubric, completion: Layout, tests: Layout) -> Call:
+    """A `verifiers.Rubric`: `score_rollout` returns the reward or leaves it in the state."""
+
+    def call(case: Case) -> object:
+        offered = _offer_rollout(case, completion, tests)
+        returned = rubric.score_rollout(**_choose(rubric.score_rollout, offered))
+        if inspect.isawaitable(returned):
+            returned = asyncio.run(_wait_for(returned))
+        if returned is None:
+            return offered["state"].get("reward")
+        return returned
+
+    return call
+
+
+def _by_human_eval(function: Callable[..., Any]) -> Call:
+    """HumanEval: `check_correctness(problem, completion, timeout)` -> `passed`."""
+
+    def call(case: Case) -> object:
+        problem = lay_out_human_eval(case)
+        return function(problem, case["code"], math.ceil(case["time_limit_seconds"]))
+
+    return call
+
+
+def call_livecodebench(
+    function: Callable[..., Any], tests: Layout | None = None
+) -> Callable[[Case], bool]:
+    """LiveCodeBench: `check_correctness(sample, generation, timeout)`, a result a test.
+
+    Args:
+        function: that is called.
+        tests: layout of the sample; by default LiveCodeBench's `input_output`.
+    """
 
     def call(case: Case) -> bool:
         options = {"timeout": math.ceil(case["time_limit_seconds"]), "debug": False}
-        sample = {"input_output": lay_out_json(case)}
+        sample: Any = {"input_output": lay_out_json(case)}
+        if tests is not None:
+            sample = tests(case)
         returned = function(sample, case["code"], **_choose(function, options))
         # Some return what they saw beside the results.
         results = returned[0] if isinstance(returned, tuple) else returned
+        if isinstance(results, bool):
+            return results
         # True or 1 is a pass; other numbers, which are negative, say why a test failed.
         return bool(len(results)) and all(result == 1 for result in results)
 
