@@ -39,7 +39,8 @@ _STORY_VERB = r"(?:find|write|give|construct|display|provide|produce|show|list|n
 VERB = rf"{NOT_DENIED}(?:{_PLAIN_VERB}|{_STORY_VERB}(?:ed|ing)?)\b(?: out)?"
 """What a program does with an answer; what "displays" something is a thing of the story."""
 _PRINTED = re.compile(
-    rf"(?:{VERB}|\b{_STORY_VERB}s\b)(?![^.\n]{{0,40}}\b(?:number|count|minimum|maximum|sum|amount) of)"
+    rf"(?:{VERB}|\b{_STORY_VERB}s\b)"
+    r"(?![^.\n]{0,40}\b(?:number|count|minimum|maximum|sum|amount) of)"
     r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"
     r"(?! you (?:want|like) to)",
     re.IGNORECASE,
