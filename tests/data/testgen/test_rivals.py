@@ -88,6 +88,13 @@ def test_a_mutant_has_one_mistake_that_people_make(
     assert code.replace(old, new, 1) in mutants_of(code, language)
 
 
+def test_lines_that_end_as_in_windows_are_forgotten_too() -> None:
+    code = CASES.replace("\n", "\r\n")
+    mutants = mutants_of(code, "python")
+    assert code.replace("found = False", KEPT) in mutants
+    assert code.replace("exit()", "pass") in mutants
+
+
 def test_comments_texts_and_templates_are_left_alone() -> None:
     for mutant in mutants_of(PYTHON, "python"):
         assert "# n < 1" in mutant

@@ -73,7 +73,7 @@ _TEMPLATE_END = re.compile(r"[\w:,*][\w\s:,*<>]*>")
 _LOST_LINES = {
     "python": re.compile(
         r"(?m)^[ \t]+(?P<lost>(?:[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n]*"
-        r"|[\w.]+\.\w+\([^\n]*\)|(?:sys\.)?exit\([^\n]*\)|quit\(\)|return))[ \t]*$"
+        r"|[\w.]+\.\w+\([^\n]*\)|(?:sys\.)?exit\([^\n]*\)|quit\(\)|return))[ \t\r]*$"
     ),
     "cpp": re.compile(
         r"(?m)^[ \t]+(?P<lost>[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n;]*"
@@ -85,7 +85,7 @@ value."""
 _RESETS = {
     "python": re.compile(
         r"(?m)^[ \t]+(?P<name>[^\W\d]\w*)[ ]*=[ ]*"
-        r"(?P<value>-?\d+|True|False|None|\[\]|\{\}|set\(\)|\"\"|'')[ \t]*$"
+        r"(?P<value>-?\d+|True|False|None|\[\]|\{\}|set\(\)|\"\"|'')[ \t\r]*$"
     ),
     "cpp": re.compile(
         r"(?m)^[ \t]+(?P<name>)"
