@@ -47,6 +47,9 @@ SEVERAL = (
     "Any output that satisfies the conditions in the statement will be considered correct.",
     "If multiple schedules meet the conditions, return **any** one of them.",
     "**Return any grid** such that there is exactly one valid path.",
+    "Any valid answer is accepted, so yours may differ from the sample.",
+    "Any shortest route is fine. Any correct order is accepted, within the rules above.",
+    "You need to print any valid colouring.",
 )
 """How statements say that several answers are right."""
 ONE = (
@@ -80,6 +83,13 @@ ONE = (
     "Your program must not print any additional text.",
     "Solve it without printing any prompt.",
     "Find any two adjacent numbers that are non-coprime and replace them by their lcm.",
+    "You don't need to print any value.",
+    "You do not have to return any array: change the given one.",
+    "In that case your program shouldn\u2019t print any line.",
+    "There is no need to output any string.",
+    "If many people vote for it, return either true or false.",
+    "Any answer is accepted if it differs from ours by at most one.",
+    "Any answer within 0.01 of ours will be accepted.",
 )
 """Sentences beside which nothing of that kind is said."""
 
@@ -98,6 +108,11 @@ def test_several_right_answers_are_seen(sentence: str) -> None:
 @pytest.mark.parametrize("sentence", ONE)
 def test_one_right_answer_is_none_of_several(sentence: str) -> None:
     assert flags_of(sentence) == ()
+
+
+def test_a_sentence_without_end_is_read_in_passing() -> None:
+    # What follows each "any answer" must not be read to the end of the text.
+    assert flags_of("any answer " * 9000) == ()
 
 
 def test_what_compares_several_answers_needs_no_flag() -> None:

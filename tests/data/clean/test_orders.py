@@ -84,3 +84,8 @@ def test_a_stated_tolerance_holds_for_whole_numbers_beside_real_ones() -> None:
 def test_a_stated_tolerance_is_kept_where_the_order_is_free_too() -> None:
     asks = f"{ASKS}The absolute or relative error must not exceed 10^{{-6}}.\n"
     assert finished("0.5 1.5\n", "3.25 2\n", statement=asks).checker.type == "float"
+
+
+def test_what_a_program_writes_is_told_of_it_too() -> None:
+    asks = "You are given numbers. The program writes the primes among them in any order.\n"
+    assert finished("2 3 5\n", "7 11\n", statement=asks).checker.type == "unordered"

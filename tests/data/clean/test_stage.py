@@ -69,7 +69,7 @@ def test_a_raw_page_becomes_a_statement_in_the_one_layout() -> None:
 def test_tags_that_the_tests_hold_are_what_the_statement_speaks_of() -> None:
     asked = (
         "Wrap each word of the text that is among the given words in a pair of tags, "
-        "<b> and </b>, and return the text that you get."
+        "<b> and </b>, and return the text that you get, of 1 &lt;= n letters."
     )
     tagged = TestCase(input='"abc"\n["abc"]', output='"<b>abc</b>"')
     row = Candidate(
@@ -78,6 +78,12 @@ def test_tags_that_the_tests_hold_are_what_the_statement_speaks_of() -> None:
     done = process(row.model_copy(update={"tests": (tagged,)}))
     assert isinstance(done, Candidate)
     assert "<b> and </b>" in done.statement
+    # Written as entities they are no less what it speaks of.
+    assert "1 <= n" in done.statement
+    escaped = asked.replace("<", "&lt;").replace(">", "&gt;")
+    decoded = process(row.model_copy(update={"tests": (tagged,), "statement_found": escaped}))
+    assert isinstance(decoded, Candidate)
+    assert decoded.statement == done.statement
     # A page whose tests have no tags is bold there.
     plain = TestCase(input='"abc"\n["abc"]', output='"abc"')
     bold = process(row.model_copy(update={"tests": (plain,)}))

@@ -66,6 +66,14 @@ def test_printed_texts_and_assertions_are_read_too() -> None:
     assert FLAG in find_flags(asserted)
 
 
+def test_an_assertion_that_is_too_deep_to_be_written_again_is_passed_over() -> None:
+    chained = "f(a" + ".b()" * 600 + ")"
+    program = f"assert {chained} == 'Yes'\nassert f(1) == 'Yes'\nassert f(2) == 'Yes'\n"
+    tests = (TestCase(input="", output=program),)
+    row = make("Is it binary?", {}, tests=tests, assertions=Assertions())
+    assert FLAG in find_flags(row)
+
+
 def test_mbpp_expects_texts_that_it_never_names() -> None:
     (content,) = members("mbpp", r".*\.jsonl").values()
     reader = with_columns(load_format("trl"), COLUMNS)

@@ -2,7 +2,11 @@
 
 import pytest
 
-from microcoder.data.formats.candidates import Candidate, Rejection
+from microcoder.data.formats.candidates import Candidate, Origin, Rejection
+from microcoder.data.testgen.answers import Answering
+from microcoder.data.testgen.differences import Settled, vote
+from microcoder.data.testgen.made import MadeInput
+from microcoder.data.testgen.programs import find_references
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
 from microcoder.judge.core.types import Checker
@@ -70,3 +74,44 @@ def test_a_program_that_is_outvoted_on_few_inputs_is_known_to_be_wrong(judges: O
         for test in row.tests:
             lengths.add(test.input.count(",") + 1)
         assert 1 in lengths
+
+
+DOUBLES = "n = int(input())\nprint(2 * n)\n"
+ADDS = "n = int(input())\nprint(n + n)\n"
+SHIFTS = "n = int(input())\nprint(n << 1)\n"
+WRONG_OF_NONE = "n = int(input())\nprint(2 * n or {})\n"
+"""Wrong for 0, where it prints what is filled in."""
+
+
+def voted_on(judges: Open, *codes: str) -> Settled | None:
+    """Return what accepted programs, of which the first three answer, say of a few inputs."""
+    fields = {"id": "made/doubles", "dataset": "made", "statement": "Double a number."}
+    solutions = [{"code": code} for code in codes]
+    candidate = Candidate.model_validate({**fields, "solutions": solutions})
+    answering = Answering(judges(), candidate, find_references(candidate)[:3])
+    origin = Origin(kind="tiny/all", certificate="package")
+    inputs = [MadeInput(f"{number}\n", origin, "generated") for number in range(6)]
+    assert len(answering.answer_all(inputs, num_slow=0)) == 5
+    return vote(answering, inputs)
+
+
+def known_of(voted: Settled | None) -> list[str | None]:
+    assert voted is not None
+    assert [made.test.input for made in voted.tests] == ["0\n"]
+    return [solution.known for solution in voted.answering.candidate.solutions]
+
+
+def test_one_that_prints_nothing_agrees_with_nobody(judges: Open) -> None:
+    silent = "n = int(input())\nif n:\n    print(2 * n)\n"
+    assert known_of(voted_on(judges, DOUBLES, ADDS, silent)) == [*["accepted"] * 2, "wrong_answer"]
+
+
+def test_accepted_programs_that_do_not_answer_are_asked_before_one_is_outvoted(
+    judges: Open,
+) -> None:
+    wrong = WRONG_OF_NONE.format(1)
+    other = WRONG_OF_NONE.format(2)
+    # Two against two show nothing. A test that half of them fail would lose the problem.
+    assert voted_on(judges, wrong, DOUBLES, ADDS, other) is None
+    known = known_of(voted_on(judges, wrong, DOUBLES, ADDS, other, SHIFTS))
+    assert known == ["wrong_answer", "accepted", "accepted", "wrong_answer", "accepted"]

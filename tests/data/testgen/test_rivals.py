@@ -88,6 +88,20 @@ def test_a_mutant_has_one_mistake_that_people_make(
     assert code.replace(old, new, 1) in mutants_of(code, language)
 
 
+def test_no_mutant_reads_what_was_never_written() -> None:
+    code = "int main() {\n    int best;\n    best = 7;\n    best = best - 9;\n}\n"
+    mutants = mutants_of(code, "cpp")
+    assert code.replace("    best = 7;", "    ;") not in mutants
+    assert code.replace("    best = best - 9;", "    ;") in mutants
+
+
+def test_lines_that_end_as_in_windows_are_forgotten_too() -> None:
+    code = CASES.replace("\n", "\r\n")
+    mutants = mutants_of(code, "python")
+    assert code.replace("found = False", KEPT) in mutants
+    assert code.replace("exit()", "pass") in mutants
+
+
 def test_comments_texts_and_templates_are_left_alone() -> None:
     for mutant in mutants_of(PYTHON, "python"):
         assert "# n < 1" in mutant

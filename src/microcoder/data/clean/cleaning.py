@@ -123,7 +123,10 @@ def clean(text: str, *, keeps_tags: bool = False) -> CleanText:
         keeps_tags: tags in it are what it speaks of (see `has_tags_as_data`).
     """
     done: list[str] = []
-    steps = [step for step in STEPS if step is not strip_html or not keeps_tags]
+    steps = list(STEPS)
+    if keeps_tags:
+        # Signs are decoded all the same: `n &lt;= 10`.
+        steps[steps.index(strip_html)] = decode_entities
     # What one step uncovers, such as a decoded sign, may be work for one before it.
     for _ in range(_MAX_ROUNDS):
         before = text

@@ -2,7 +2,7 @@
 
 import re
 
-from microcoder.data.clean.orders import FLAG, VERB, says_any_order
+from microcoder.data.clean.orders import FLAG, NOT_DENIED, VERB, says_any_order
 from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
@@ -34,13 +34,22 @@ _WHICHEVER = (
     r"|all of (?:them|these|those) (?:is|are|will|would|count)\b)"
 )
 _RETURN = r"(?:return|print|output)"
+_EITHER_OR = r"either (?!of\b|one\b)[^.\n]{1,40}\bor\b"
+"""Two answers of which one is right, as in "print either YES or NO"."""
 _NO_ANSWER = (
     r"(?:extra|other|more|further|additional|leading|trailing|(?:white)?spaces?|text|debug\w*"
-    r"|number of|kind of|prompts?|blank|unnecessary)"
+    r"|number of|kind of|prompts?|blank|unnecessary|remaining|newlines?|messages?)"
 )
 """What a program must print none of."""
-_TOLERANCE = r"(?![^.\n]*\b(?:errors?|precision|within|differ\w*|toleran\w+|accura\w+)\b)"
-"""Not before words of a tolerance: how far an answer may be off is no choice of answers."""
+_TOLERANCE = (
+    r"(?![^.\n]{0,200}\b(?:(?:errors?|precision|toleran\w+|accura\w+)\b"
+    r"|within (?:an? |the (?:absolute|relative)\b|[^\w.\n]{0,3}\d)"
+    r"|differ\w*\b[^.\n]{0,60}\b(?:by|most|less|more)\b))"
+)
+"""Not before words of a tolerance: how far an answer may be off is no choice of answers.
+
+An answer that "may differ from the sample" is one.
+"""
 _ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
 _END = r"[ \t]*(?:[.;,!)]|$)"
 _NOT = r"(?:n't|n\u2019t| not)"
@@ -55,9 +64,9 @@ _MANY_ANSWERS = re.compile(
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
             # If several schedules meet the conditions, return any.
             rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
-            rf"\b{_RETURN} {_WHICHEVER}\b",
+            rf"\b{_RETURN} (?!{_EITHER_OR}){_WHICHEVER}\b",
             # Return any grid such that ...; the size of any such subarray; find any peak and ...
-            rf"(?<!not )(?<!n't )(?<!never )(?<!without )\b{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
+            rf"{NOT_DENIED}{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
             rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
             r"\b(?:find|construct|build) any (?!two\b)[^.\n]{1,80}"
             rf"\b(?:and {_RETURN}|or (?:report|determine|say|{_RETURN}))\b",

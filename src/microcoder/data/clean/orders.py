@@ -12,13 +12,35 @@ from microcoder.judge.core.types import Checker
 
 FLAG = "in_any_order"
 """Flag of a problem whose checker was made here: a second right program must confirm it."""
-VERB = (
-    r"(?<!not )(?<!n't )(?<!never )\b(?:(?:print|output|return|report)(?:s|ed|ing)?"
-    r"|(?:find|write|give|construct|display|provide|produce|show|list|name)(?:ed|ing)?)\b(?: out)?"
+_DENIALS = (
+    "not",
+    "n't",
+    "n\u2019t",
+    "never",
+    "not ever",
+    "without",
+    r"\bno",
+    r"\bnor",
+    "not to",
+    *(
+        f"{denied} {asked} to"
+        for denied in ("not", "n't", "n\u2019t")
+        for asked in ("need", "have")
+    ),
+    "no need to",
+    "not required to",
+    "not asked to",
 )
+"""Words before a verb that take back what it says."""
+NOT_DENIED = r"\b" + "".join(f"(?<!{words} )" for words in _DENIALS)
+"""Before a verb: nothing takes it back, as in "you do not need to print any value"."""
+_PLAIN_VERB = r"(?:print|output|return|report)(?:s|ed|ing)?"
+_STORY_VERB = r"(?:find|write|give|construct|display|provide|produce|show|list|name)"
+VERB = rf"{NOT_DENIED}(?:{_PLAIN_VERB}|{_STORY_VERB}(?:ed|ing)?)\b(?: out)?"
 """What a program does with an answer; what "displays" something is a thing of the story."""
 _PRINTED = re.compile(
-    rf"{VERB}(?![^.\n]{{0,40}}\b(?:number|count|minimum|maximum|sum|amount) of)"
+    rf"(?:{VERB}|\b{_STORY_VERB}s\b)"
+    r"(?![^.\n]{0,40}\b(?:number|count|minimum|maximum|sum|amount) of)"
     r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"
     r"(?! you (?:want|like) to)",
     re.IGNORECASE,

@@ -73,7 +73,8 @@ def has_tags_as_data(text: str, tests: Sequence[TestCase]) -> bool:
 
     "Wrap them in `<b>` and `</b>`": made bold, nobody would know what to return.
     """
-    names = _names_of_tags(text)
+    # Decoded, as one step of cleaning does before another one sees the tags.
+    names = _names_of_tags(html.unescape(text))
     if not names:
         return False
     held: set[str] = set()

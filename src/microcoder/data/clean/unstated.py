@@ -8,6 +8,8 @@ import ast
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from contextlib import suppress
+from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.values import parse_python, read_json
@@ -34,24 +36,37 @@ def has_unstated_text(candidate: Candidate) -> bool:
     for given, text in _list_texts(candidate):
         if len(given) <= _MOST_CHARACTERS and len(text) <= _MOST_CHARACTERS:
             inputs[text].append(given)
+    stated = _read_stated(candidate.statement)
     num_repeated = 0
     for text, given in inputs.items():
-        if len(set(given)) >= _LEAST_INPUTS and _is_unstated(text, candidate.statement, given):
+        if len(set(given)) >= _LEAST_INPUTS and _is_unstated(text, stated, given):
             num_repeated += len(given)
     num_tests = sum(1 for _ in _list_texts(candidate))
     return num_repeated > 0 and num_repeated >= _LEAST_SHARE * num_tests
 
 
-def _is_unstated(text: str, statement: str, given: list[str]) -> bool:
+class _Stated(NamedTuple):
+    """What a statement names."""
+
+    squeezed: str
+    words: frozenset[str]
+
+
+def _read_stated(statement: str) -> _Stated:
+    """Return what a statement names: read once, since it may be long and the texts many."""
+    return _Stated(_squeeze(statement), frozenset(_WORD.findall(statement.lower())))
+
+
+def _is_unstated(text: str, stated: _Stated, given: list[str]) -> bool:
     """Whether neither a statement nor the inputs of a text have it, or all of its words."""
     words = {word.lower() for word in _WORD.findall(text)}
     if not words:
         return False
     squeezed = _squeeze(text)
-    if squeezed in _squeeze(statement) or any(squeezed in _squeeze(item) for item in given):
+    if squeezed in stated.squeezed or any(squeezed in _squeeze(item) for item in given):
         return False
-    known = _WORD.findall(" ".join((statement, *given)).lower())
-    return not words <= set(known)
+    in_inputs = _WORD.findall(" ".join(given).lower())
+    return not words <= stated.words.union(in_inputs)
 
 
 def _squeeze(text: str) -> str:
@@ -86,4 +101,6 @@ def _texts_of_program(test: TestCase) -> Iterator[tuple[str, str]]:
                     left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=str(text))]
                 )
             ):
-                yield ast.unparse(left), text
+                # A chain of hundreds of calls is too deep to be written again.
+                with suppress(RecursionError):
+                    yield ast.unparse(left), text

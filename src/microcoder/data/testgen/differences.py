@@ -12,9 +12,10 @@ from typing import NamedTuple
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Difference
 from microcoder.data.testgen.made import MadeInput, MadeTest
+from microcoder.data.testgen.programs import find_references
 from microcoder.judge.compare.compare import compare_output, compare_value
 from microcoder.judge.core.digits import parse_json
-from microcoder.judge.core.types import Checker
+from microcoder.judge.core.types import Checker, Outcome, Program
 
 STEP = "differences/1"
 """Name and version of the step in the lineage of a candidate."""
@@ -24,6 +25,13 @@ _LEAST_SHARE = 0.25
 """Least share of the answered inputs on which they must (our choice)."""
 _LEAST_AGREEING = 2
 """Fewest programs whose agreement on an input says that the others are wrong there."""
+_MOST_OTHERS = 12
+"""Accepted programs beside the references that are asked before one is outvoted.
+
+Verify runs six, and finds them among these where most of these agree.
+"""
+_OTHERS_SECONDS = 10.0
+"""CPU seconds that they get for a test: a clock is not to decide."""
 _PRINTED = (
     Checker(type="unordered", by="lines"),
     Checker(type="unordered", by="tokens"),
@@ -48,12 +56,21 @@ class Settled(NamedTuple):
     """The inputs that have answers."""
 
 
+class _Others(NamedTuple):
+    """What accepted programs that are no references say of tests."""
+
+    num_passing: int
+    refused: list[Program]
+    """Those that give a wrong answer."""
+
+
 def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     """Return the problem without the references that others agree against; None if there is none.
 
     A mistake that a source's own tests never met shows on few inputs. Where programs differ on
-    many, more than one answer is right, and nothing follows from a vote. The returned tests are
-    those on which others agree.
+    many, more than one answer is right, and nothing follows from a vote. So it is where as many
+    accepted programs fail the returned tests as pass them. Those on which the rest agree are these
+    tests.
 
     Args:
         answering: what has answered the inputs.
@@ -72,8 +89,13 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     # Those left may differ, too, or take too long.
     if not tests:
         return None
-    answering.dropped["references disagree"] -= len(tests)
+    others = _ask_others(answering, tests)
+    num_agreeing = len(left) + others.num_passing
+    if len(outvoted) + len(others.refused) >= num_agreeing:
+        return None
     wrong = {answering.references[number].code for number in outvoted}
+    wrong.update(program.code for program in others.refused)
+    answering.dropped["references disagree"] -= len(tests)
     solutions = []
     names = []
     for solution in answering.candidate.solutions:
@@ -81,11 +103,33 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
             names.append(solution.name or "accepted program")
             solution = solution.model_copy(update={"known": "wrong_answer"})
         solutions.append(solution)
-    shares = f"{len(left)} accepted programs agree against {', '.join(names)}"
+    shares = f"{num_agreeing} accepted programs agree against {', '.join(names)}"
     detail = f"{shares} on {len(tests)} of {answering.num_answered} certified inputs"
     candidate = answering.candidate.change("generate", STEP, detail, solutions=tuple(solutions))
     kept = Answering(answering.judges, candidate, left, answering.dropped)
     return Settled(kept, tests)
+
+
+def _ask_others(answering: Answering, tests: Sequence[MadeTest]) -> _Others:
+    """Return what accepted programs that are no references say of tests: verify will run them."""
+    programs = []
+    for program in find_references(answering.candidate):
+        if program not in answering.references:
+            programs.append(program)
+    programs = programs[:_MOST_OTHERS]
+    refused: list[Program] = []
+    if not programs:
+        return _Others(0, refused)
+    given = [made.test for made in tests]
+    verdicts = answering.judge_briefly(programs, given, seconds=_OTHERS_SECONDS)
+    num_passing = 0
+    for program, verdict in zip(programs, verdicts, strict=True):
+        if verdict.is_accepted:
+            num_passing += 1
+        # One that crashes or is late says nothing.
+        elif verdict.outcome is Outcome.WRONG_ANSWER:
+            refused.append(program)
+    return _Others(num_passing, refused)
 
 
 def _find_outvoted(answering: Answering) -> set[int]:
@@ -101,9 +145,10 @@ def _find_outvoted(answering: Answering) -> set[int]:
         if any(_accepts(_ROUNDED, item, candidate) for item in differing):
             continue
         outputs = {item.reference: " ".join(item.output.split()) for item in differing}
-        groups: dict[str, list[int]] = {}
+        # Those without an output of their own agree with the first, which is not to print nothing.
+        groups: dict[str | None, list[int]] = {}
         for number in range(num_references):
-            groups.setdefault(outputs.get(number, ""), []).append(number)
+            groups.setdefault(outputs.get(number), []).append(number)
         largest = max(groups.values(), key=len)
         if len(largest) >= _LEAST_AGREEING and 2 * len(largest) > num_references:
             num_outvoted.update(set(range(num_references)) - set(largest))

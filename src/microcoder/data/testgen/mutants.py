@@ -73,7 +73,7 @@ _TEMPLATE_END = re.compile(r"[\w:,*][\w\s:,*<>]*>")
 _LOST_LINES = {
     "python": re.compile(
         r"(?m)^[ \t]+(?P<lost>(?:[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n]*"
-        r"|[\w.]+\.\w+\([^\n]*\)|(?:sys\.)?exit\([^\n]*\)|quit\(\)|return))[ \t]*$"
+        r"|[\w.]+\.\w+\([^\n]*\)|(?:sys\.)?exit\([^\n]*\)|quit\(\)|return))[ \t\r]*$"
     ),
     "cpp": re.compile(
         r"(?m)^[ \t]+(?P<lost>[\w.]+(?:\[[^\n=]*\])?[ ]*[-+*|&^]?=(?!=)[^\n;]*"
@@ -82,10 +82,12 @@ _LOST_LINES = {
 }
 """Statements that may be forgotten, each on a line inside a block: it ends what runs, or changes a
 value."""
+_SET = re.compile(r"(?P<name>[\w.]+)(?:\[[^\n=]*\])?[ ]*=(?!=)")
+"""A statement that gives a value to a name, or to an item of it."""
 _RESETS = {
     "python": re.compile(
         r"(?m)^[ \t]+(?P<name>[^\W\d]\w*)[ ]*=[ ]*"
-        r"(?P<value>-?\d+|True|False|None|\[\]|\{\}|set\(\)|\"\"|'')[ \t]*$"
+        r"(?P<value>-?\d+|True|False|None|\[\]|\{\}|set\(\)|\"\"|'')[ \t\r]*$"
     ),
     "cpp": re.compile(
         r"(?m)^[ \t]+(?P<name>)"
@@ -177,6 +179,8 @@ def _forget(code: str, language: str) -> Iterator[_Mistake]:
     """Yield the mistakes of lines: one is lost, or a value of the case before is kept."""
     nothing = "pass" if language == "python" else ""
     for found in _LOST_LINES[language].finditer(code):
+        if language == "cpp" and _is_first_value(found["lost"], code[: found.start()]):
+            continue
         yield _Mistake("lost line", *found.span("lost"), nothing)
     for found in _RESETS[language].finditer(code):
         start, end = found.span("value")
@@ -185,6 +189,17 @@ def _forget(code: str, language: str) -> Iterator[_Mistake]:
         if language == "python":
             kept = f"{{**globals(), **locals()}}.get({name!r}, {found['value']})"
         yield _Mistake("kept value", start, end, kept)
+
+
+def _is_first_value(statement: str, before: str) -> bool:
+    """Whether a statement gives a name its first value, as far as the code before it tells.
+
+    Without it a C++ program reads what memory holds, and each run of it ends in another way.
+    """
+    found = _SET.match(statement)
+    if found is None:
+        return False
+    return re.search(rf"\b{re.escape(found['name'])}\s*[=(](?!=)", before) is None
 
 
 def _find_names(code: str) -> list[str]:
