@@ -6,7 +6,15 @@ import pytest
 from pydantic import ValidationError
 
 from microcoder.judge import Judge
-from microcoder.judge.core.types import Checker, Interactor, Outcome, Problem, Program, Verdict
+from microcoder.judge.core.types import (
+    Checker,
+    Interactor,
+    Outcome,
+    Problem,
+    Program,
+    Repeat,
+    Verdict,
+)
 from microcoder.judge.run.interactors import ENDED_EARLY
 from microcoder.judge.run.reference import judge_by_reference
 from microcoder.judge.run.verdicts import DEADLOCKED
@@ -323,3 +331,36 @@ def test_verdict_says_as_much_in_a_second_judge(judge_one: Judge) -> None:
     with Judge(workers=2, time_scale=1) as other:
         for code in (COUNT, "print(1)", "print(1, flush=True)\ninput()\n1 / 0", GUESS):
             assert tell(run(judge_one, code, problem)) == tell(run(other, code, problem))
+
+
+COIN = """
+import sys
+
+said = sys.stdin.readline()
+print(said.strip(), flush=True)
+sys.stdin.read()
+sys.exit(0 if said == "1\\n" else 1)
+"""
+"""Accepts who says 1, whatever was said before; repeats what was said."""
+GUESS_AGAIN = """
+import time
+
+coin = time.time_ns() // 1000 % 2
+print(coin, flush=True)
+if input() == "0":
+    while time.process_time() < 0.215: pass
+"""
+"""Guesses, and where that was wrong takes just so much time that it is timed again."""
+
+
+def test_timing_again_is_no_second_guess(judge_one: Judge) -> None:
+    problem = guess_problem(
+        interactor=Interactor(code=COIN),
+        time_limit_seconds=0.2,
+        tests=({"input": "", "output": ""},),
+    )
+    programs = [Program(f"{GUESS_AGAIN}\n# {number}") for number in range(6)]
+    for verdict in judge_one.judge(programs, [problem] * len(programs)):
+        # A run that counts in place of another is never accepted where that was refused.
+        reasons = [uncounted.reason for uncounted in verdict.uncounted]
+        assert not (verdict.is_accepted and Repeat.NEAR_LIMIT in reasons)
