@@ -157,6 +157,17 @@ def test_checker_judges_what_the_interactor_wrote(judge_one: Judge) -> None:
     assert slower.detail == "test 1: the checker refused it: 1 wrong"
 
 
+def test_broken_checker_says_nothing_of_the_interactor(judge_one: Judge) -> None:
+    """Nor the other way round: who breaks the one that works gets its zero, in any order."""
+    breaking = Program("print('what?', flush=True)\ninput()")
+    problem = CHECKED.model_copy(update={"checker": Checker(type="program", code="1 / 0")})
+    for programs in ([Program(BISECT), breaking], [breaking, Program(BISECT)]):
+        verdicts = judge_one.judge(programs, [problem.model_copy()] * 2)
+        for program, verdict in zip(programs, verdicts, strict=True):
+            assert verdict.is_checker_crash == (program == breaking), verdict.detail
+            assert verdict.is_checker_fault == (program != breaking), verdict.detail
+
+
 @pytest.mark.parametrize("code", [BISECT, COUNT, "print(1)", "1 / 0", ""])
 def test_reference_judge_agrees(judge_one: Judge, code: str) -> None:
     problem = guess_problem()

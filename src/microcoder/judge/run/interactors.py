@@ -21,6 +21,7 @@ import re
 from dataclasses import dataclass
 
 from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import (
     CHECKER_CRASHED,
     CHECKER_FAULT,
@@ -97,7 +98,7 @@ class InteractorProgram:
         self, run: Run, prepared: PreparedProblem, test: PreparedTest, why: str
     ) -> TestResult:
         """Judge a test in which the interactor broke."""
-        works = prepared.checker_works
+        works = prepared.interactor_works
         # The same for all programs, so it is asked once for each test.
         if id(test) not in works:
             works[id(test)] = self._works(prepared, test)
@@ -108,7 +109,11 @@ class InteractorProgram:
         return verdicts.without_run(Outcome.SANDBOX_FAULT, fault)
 
     def _works(self, prepared: PreparedProblem, test: PreparedTest) -> bool:
-        """Whether the interactor waits for a program that says nothing, or decides."""
+        """Whether the interactor waits for a program that says nothing, or decides.
+
+        Raises:
+            EvaluatorFault: the machine is at fault, so nothing is known about the interactor.
+        """
         source = Source(find_language("python"), _SILENT, CHECKER_MIB)
         with contextlib.ExitStack() as opened:
             silent = self.executor.load(opened, source)
@@ -116,7 +121,7 @@ class InteractorProgram:
             observed = self.observe(silent, Task(), test, prepared.limits, is_final=True)
         run = observed.run
         if run is None or run.test is None:
-            return False
+            raise EvaluatorFault(observed.fault)
         # It was ended as it waited.
         if run.test.result.expired == Expiry.CONVERSATION:
             return True
