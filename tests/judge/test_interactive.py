@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 from pydantic import ValidationError
 
-from microcoder.judge import Judge
+from microcoder.judge import Judge, judge_answers
 from microcoder.judge.core.types import (
     Checker,
     Interactor,
@@ -155,6 +155,16 @@ def test_checker_judges_what_the_interactor_wrote(judge_one: Judge) -> None:
     slower = run(judge_one, f"print(1, flush=True)\ninput()\n{BISECT}", CHECKED)
     assert slower.outcome is Outcome.WRONG_ANSWER
     assert slower.detail == "test 1: the checker refused it: 1 wrong"
+
+
+def test_own_answers_are_not_asked_about(judge_one: Judge) -> None:
+    """An output of an interactive problem is a file for its interactor."""
+    assert judge_answers(judge_one.judge, CHECKED).is_accepted
+
+
+def test_what_was_said_is_no_empty_output(judge_one: Judge) -> None:
+    for code in (COUNT, "1 / 0"):
+        assert run(judge_one, code, guess_problem()).tests[0].output is None
 
 
 def test_broken_checker_says_nothing_of_the_interactor(judge_one: Judge) -> None:

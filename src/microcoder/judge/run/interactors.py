@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microcoder.judge.compare.compare import Comparison
 from microcoder.judge.core.errors import EvaluatorFault
@@ -80,6 +80,12 @@ class InteractorProgram:
 
     def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge a test by the runs of program and interactor."""
+        result = self._decide(run, prepared, test)
+        # What the program said is kept nowhere, which is no empty output.
+        return replace(result, output=None)
+
+    def _decide(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+        """Decide about a test; what the program did by itself comes first."""
         failure = prepared.find_failure(run)
         if failure is not None:
             return verdicts.result_of(run, *failure)
