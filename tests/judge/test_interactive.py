@@ -320,6 +320,7 @@ def test_hostile_program_is_bounded(judge_short: Judge, name: str) -> None:
 
 
 INTERACTORS_THAT_HARM = {
+    "sleeps": "import time\ntime.sleep(100_000)",
     "floods": "import sys\nwhile True: sys.stdout.write('9' * 1_000_000)",
     "never answers": "import sys\nsys.stdin.read()",
     "spins": "while True: pass",
@@ -340,6 +341,13 @@ def test_hostile_interactor_is_bounded(judge_short: Judge, name: str) -> None:
     problem = checked_short(interactor=Interactor(code=INTERACTORS_THAT_HARM[name]))
     assert not run(judge_short, BISECT, problem).is_accepted
     assert run(judge_short, BISECT, checked_short()).is_accepted
+
+
+def test_interactor_that_does_not_end_is_ended(judge_short: Judge) -> None:
+    """It has a checker's time after the program's end, not as long as the program could wait."""
+    sleeping = Interactor(code=INTERACTORS_THAT_HARM["sleeps"])
+    problem = guess_problem(interactor=sleeping, time_limit_seconds=60)
+    assert run(judge_short, "print(1)", problem).is_checker_crash
 
 
 def test_verdict_says_as_much_in_a_second_judge(judge_one: Judge) -> None:
