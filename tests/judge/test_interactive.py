@@ -5,8 +5,16 @@ from collections.abc import Iterator
 import pytest
 from pydantic import ValidationError
 
-from microcoder.judge import Judge
-from microcoder.judge.core.types import Checker, Interactor, Outcome, Problem, Program, Verdict
+from microcoder.judge import Judge, judge_answers
+from microcoder.judge.core.types import (
+    Checker,
+    Interactor,
+    Outcome,
+    Problem,
+    Program,
+    Repeat,
+    Verdict,
+)
 from microcoder.judge.run.interactors import ENDED_EARLY
 from microcoder.judge.run.reference import judge_by_reference
 from microcoder.judge.run.verdicts import DEADLOCKED
@@ -147,6 +155,27 @@ def test_checker_judges_what_the_interactor_wrote(judge_one: Judge) -> None:
     slower = run(judge_one, f"print(1, flush=True)\ninput()\n{BISECT}", CHECKED)
     assert slower.outcome is Outcome.WRONG_ANSWER
     assert slower.detail == "test 1: the checker refused it: 1 wrong"
+
+
+def test_own_answers_are_not_asked_about(judge_one: Judge) -> None:
+    """An output of an interactive problem is a file for its interactor."""
+    assert judge_answers(judge_one.judge, CHECKED).is_accepted
+
+
+def test_what_was_said_is_no_empty_output(judge_one: Judge) -> None:
+    for code in (COUNT, "1 / 0"):
+        assert run(judge_one, code, guess_problem()).tests[0].output is None
+
+
+def test_broken_checker_says_nothing_of_the_interactor(judge_one: Judge) -> None:
+    """Nor the other way round: who breaks the one that works gets its zero, in any order."""
+    breaking = Program("print('what?', flush=True)\ninput()")
+    problem = CHECKED.model_copy(update={"checker": Checker(type="program", code="1 / 0")})
+    for programs in ([Program(BISECT), breaking], [breaking, Program(BISECT)]):
+        verdicts = judge_one.judge(programs, [problem.model_copy()] * 2)
+        for program, verdict in zip(programs, verdicts, strict=True):
+            assert verdict.is_checker_crash == (program == breaking), verdict.detail
+            assert verdict.is_checker_fault == (program != breaking), verdict.detail
 
 
 @pytest.mark.parametrize("code", [BISECT, COUNT, "print(1)", "1 / 0", ""])
@@ -291,6 +320,7 @@ def test_hostile_program_is_bounded(judge_short: Judge, name: str) -> None:
 
 
 INTERACTORS_THAT_HARM = {
+    "sleeps": "import time\ntime.sleep(100_000)",
     "floods": "import sys\nwhile True: sys.stdout.write('9' * 1_000_000)",
     "never answers": "import sys\nsys.stdin.read()",
     "spins": "while True: pass",
@@ -313,6 +343,13 @@ def test_hostile_interactor_is_bounded(judge_short: Judge, name: str) -> None:
     assert run(judge_short, BISECT, checked_short()).is_accepted
 
 
+def test_interactor_that_does_not_end_is_ended(judge_short: Judge) -> None:
+    """It has a checker's time after the program's end, not as long as the program could wait."""
+    sleeping = Interactor(code=INTERACTORS_THAT_HARM["sleeps"])
+    problem = guess_problem(interactor=sleeping, time_limit_seconds=60)
+    assert run(judge_short, "print(1)", problem).is_checker_crash
+
+
 def test_verdict_says_as_much_in_a_second_judge(judge_one: Judge) -> None:
     """What a program said is no luck: outcome and words are the same."""
 
@@ -323,3 +360,36 @@ def test_verdict_says_as_much_in_a_second_judge(judge_one: Judge) -> None:
     with Judge(workers=2, time_scale=1) as other:
         for code in (COUNT, "print(1)", "print(1, flush=True)\ninput()\n1 / 0", GUESS):
             assert tell(run(judge_one, code, problem)) == tell(run(other, code, problem))
+
+
+COIN = """
+import sys
+
+said = sys.stdin.readline()
+print(said.strip(), flush=True)
+sys.stdin.read()
+sys.exit(0 if said == "1\\n" else 1)
+"""
+"""Accepts who says 1, whatever was said before; repeats what was said."""
+GUESS_AGAIN = """
+import time
+
+coin = time.time_ns() // 1000 % 2
+print(coin, flush=True)
+if input() == "0":
+    while time.process_time() < 0.215: pass
+"""
+"""Guesses, and where that was wrong takes just so much time that it is timed again."""
+
+
+def test_timing_again_is_no_second_guess(judge_one: Judge) -> None:
+    problem = guess_problem(
+        interactor=Interactor(code=COIN),
+        time_limit_seconds=0.2,
+        tests=({"input": "", "output": ""},),
+    )
+    programs = [Program(f"{GUESS_AGAIN}\n# {number}") for number in range(6)]
+    for verdict in judge_one.judge(programs, [problem] * len(programs)):
+        # A run that counts in place of another is never accepted where that was refused.
+        reasons = [uncounted.reason for uncounted in verdict.uncounted]
+        assert not (verdict.is_accepted and Repeat.NEAR_LIMIT in reasons)

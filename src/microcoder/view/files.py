@@ -347,11 +347,14 @@ def _show(problem: Problem, origin: str) -> ShownProblem:
     tests = []
     for test in problem.tests:
         tests.append({"input": test.input, "output": test.output})
+    checker: str = problem.checker.type
+    if problem.interactor is not None:
+        checker = "interactor"
     return ShownProblem(
         tests=tests,
         statement=problem.statement,
         code=None,
-        checker=problem.checker.type,
+        checker=checker,
         origin=origin,
         problem=problem,
     )

@@ -11,7 +11,7 @@ from microcoder.data.clean.sections import split
 from microcoder.data.clean.stage import process
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.formats.statements import find_order
-from microcoder.judge.core.types import Call, Checker, TestCase
+from microcoder.judge.core.types import Call, Checker, Interactor, TestCase
 from tests.data.clean.real_texts import ALL
 
 RAW = Candidate(
@@ -109,6 +109,14 @@ def test_what_cannot_go_on_is_turned_away_with_its_reason() -> None:
         assert done.reason == reason
         assert done.stage == "process"
         assert done.candidate is not None
+
+
+def test_an_interactors_inputs_may_be_equal() -> None:
+    tests = (*RAW.tests, TestCase(input="1 2", output="4"))
+    changes = {"tests": tests, "interactor": Interactor(code="pass")}
+    done = process(RAW.model_copy(update=changes))
+    assert isinstance(done, Candidate)
+    assert [test.output for test in done.tests] == ["3\n", "10\n", "4\n"]
 
 
 CALLED = RAW.model_copy(

@@ -57,8 +57,9 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
     detail = ", ".join(f"{counts[kind]} {kind}" for kind in _COUNTED if counts[kind])
     if candidate.tests and not kept:
         return candidate.reject("process", "broken_tests", detail)
-    # A checker of its own may accept several outputs.
-    if counts["conflicting"] and candidate.checker.type != "program":
+    # A checker of its own may accept several outputs, and an interactor compares none.
+    only_compares = candidate.checker.type != "program" and candidate.interactor is None
+    if counts["conflicting"] and only_compares:
         return candidate.reject("process", "conflicting_tests", detail)
     # Rows without groups stay without them.
     named_groups = tuple(names) if any(names) else ()

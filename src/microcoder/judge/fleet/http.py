@@ -134,11 +134,13 @@ class _Service(Backend):
     def longest_seconds(self, problem: Problem) -> float:
         """Return the wall seconds that a program may take there.
 
-        They are those of its tests and checkers at their limits, or of a request.
+        They are those of its tests, checkers and interactors at their limits, or of a request.
         """
         scale = self.about.get("time_scale", 1.0)
         seconds = longest_wall_seconds(problem.time_limit_seconds * scale)
         if problem.checker.type == "program":
+            seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
+        if problem.interactor is not None:
             seconds += longest_wall_seconds(CHECKER_SECONDS * scale)
         most = self.limit("request_seconds", 600.0) + _EXTRA_SECONDS
         return min(len(problem.tests) * seconds, most)

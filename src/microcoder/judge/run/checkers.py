@@ -178,7 +178,7 @@ def judge_answers(
     """Judge a problem's own answers by its checker program, on all tests.
 
     A checker that breaks on one is a `sandbox_fault` that names the checker. Without a checker
-    program: accepted.
+    program: accepted. So is an interactive problem, whose outputs are no answers.
 
     Args:
         judge: such as `Judge.judge`.
@@ -189,7 +189,7 @@ def judge_answers(
         EvaluatorFault: there is no compiler for it, or the judge is closed.
     """
     # Any other comparison accepts the expected output by its definition.
-    if problem.checker.type != "program":
+    if problem.checker.type != "program" or problem.interactor is not None:
         return Verdict(Outcome.ACCEPTED, (), 0)
     programs: list[Program] = []
     problems: list[Problem] = []

@@ -50,14 +50,15 @@ def interact(
         leader_task: the interactor's.
         accepts: whether an interactor's run accepts the program.
         limits: of the program; its wall time is lengthened by what the interactor may take.
-        leader_limits: of the interactor.
+        leader_limits: of the interactor; its wall time counts from the program's end.
 
     Raises:
         SandboxDied: one of the sandboxes is gone or does not answer.
     """
+    last_seconds = leader_limits.wall_seconds
     limits, leader_limits = lengthen_limits(limits, leader_limits)
     pipes = _Pipes()
-    interaction = Interaction(pipes.answer_input.close)
+    interaction = Interaction(pipes.answer_input.close, last_seconds)
     talking = _with_pipes(task, pipes.of_answer)
     leader = _with_pipes(leader_task, pipes.of_leader)
 
@@ -79,6 +80,7 @@ def interact(
             if is_over:
                 pipes.end_leader.close()
             else:
+                interaction.is_answered = True
                 pipes.drain_leader()
             leader_run = running.wait()
         finally:

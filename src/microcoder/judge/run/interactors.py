@@ -18,9 +18,10 @@ from __future__ import annotations
 
 import contextlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import (
     CHECKER_CRASHED,
     CHECKER_FAULT,
@@ -79,6 +80,12 @@ class InteractorProgram:
 
     def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge a test by the runs of program and interactor."""
+        result = self._decide(run, prepared, test)
+        # What the program said is kept nowhere, which is no empty output.
+        return replace(result, output=None)
+
+    def _decide(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
+        """Decide about a test; what the program did by itself comes first."""
         failure = prepared.find_failure(run)
         if failure is not None:
             return verdicts.result_of(run, *failure)
@@ -97,7 +104,7 @@ class InteractorProgram:
         self, run: Run, prepared: PreparedProblem, test: PreparedTest, why: str
     ) -> TestResult:
         """Judge a test in which the interactor broke."""
-        works = prepared.checker_works
+        works = prepared.interactor_works
         # The same for all programs, so it is asked once for each test.
         if id(test) not in works:
             works[id(test)] = self._works(prepared, test)
@@ -108,7 +115,11 @@ class InteractorProgram:
         return verdicts.without_run(Outcome.SANDBOX_FAULT, fault)
 
     def _works(self, prepared: PreparedProblem, test: PreparedTest) -> bool:
-        """Whether the interactor waits for a program that says nothing, or decides."""
+        """Whether the interactor waits for a program that says nothing, or decides.
+
+        Raises:
+            EvaluatorFault: the machine is at fault, so nothing is known about the interactor.
+        """
         source = Source(find_language("python"), _SILENT, CHECKER_MIB)
         with contextlib.ExitStack() as opened:
             silent = self.executor.load(opened, source)
@@ -116,7 +127,7 @@ class InteractorProgram:
             observed = self.observe(silent, Task(), test, prepared.limits, is_final=True)
         run = observed.run
         if run is None or run.test is None:
-            return False
+            raise EvaluatorFault(observed.fault)
         # It was ended as it waited.
         if run.test.result.expired == Expiry.CONVERSATION:
             return True

@@ -367,6 +367,12 @@ def _is_killed(run: Run) -> bool:
 
 
 def _end_of(run: Run) -> tuple[object, ...]:
-    """Return what a run shows besides its time: exit code, signal and output."""
-    report = None if run.test is None else run.test.wire
-    return run.result.exit_code, run.result.signal, run.stdout, run.wire, report
+    """Return what a run shows besides its time: exit code, signal and output.
+
+    Of its test or interactor also what that says by its end.
+    """
+    own = (run.result.exit_code, run.result.signal, run.stdout, run.wire)
+    if run.test is None:
+        return own
+    # What the two said is not kept: an interactor's end alone tells two attempts apart.
+    return (*own, run.test.result.exit_code, run.test.result.signal, run.test.wire)

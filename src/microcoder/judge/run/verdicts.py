@@ -168,6 +168,8 @@ class PreparedProblem:
 
         It is filled on demand.
         """
+        self.interactor_works: dict[int, bool] = {}
+        """Test's `id()` -> whether the interactor can talk with a silent program; as above."""
         self.number = 0
         """Number of the problem, unique in its judge."""
         self._seen_seconds: float | None = None

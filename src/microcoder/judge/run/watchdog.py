@@ -6,6 +6,7 @@ in `timing`.
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable
@@ -39,19 +40,31 @@ _MOST_IDLE_LOOKS = 6
 class Interaction:
     """Whether two processes that talk wait for each other: then nothing will happen any more."""
 
-    def __init__(self, end_input: Callable[[], None]) -> None:
+    def __init__(self, end_input: Callable[[], None], last_seconds: float) -> None:
         """Know nothing yet.
 
         Args:
             end_input: lets the program see that the interactor has closed its stdout, if it has.
+            last_seconds: wall time that the interactor may take after the program's end.
         """
         self._end_input = end_input
+        self._last_seconds = last_seconds
+        self._leader_seconds = math.inf
         self._pids: dict[bool, int] = {}
         self._turns: list[int] = []
         self._num_idle_looks = 0
         self._has_ended_input = False
         self.has_ended = False
         """Whether the interactor has ended."""
+        self.is_answered = False
+        """Whether the program has ended, so that nothing holds the interactor up any more."""
+
+    def limit_leader(self, counted_seconds: float) -> float:
+        """Return the interactor's wall limit by its wall time so far; none before the program's
+        end."""
+        if self.is_answered and self._leader_seconds == math.inf:
+            self._leader_seconds = counted_seconds + self._last_seconds
+        return self._leader_seconds
 
     def note(self, pid: int, *, is_answer: bool) -> None:
         """Note which process one side is."""
@@ -164,8 +177,12 @@ class Watchdog:
         """Return how much longer a test may take whose wall time is spent; 0 to end it."""
         if pid < 0:  # It has ended.
             return timing.SHORTEST_EXTENSION_SECONDS
+        limit_seconds = self._limits.wall_seconds
         if self._side is not None:
-            left = self._limits.wall_seconds - counted_seconds
+            if not self._side.is_answer:
+                of_leader = self._side.interaction.limit_leader(counted_seconds)
+                limit_seconds = min(limit_seconds, of_leader)
+            left = limit_seconds - counted_seconds
             is_over = self._look(self._side, pid)
             if is_over:
                 return 0.0
@@ -175,7 +192,7 @@ class Watchdog:
         reading = read_process(pid) if pid else None
         more, why = timing.extend(
             reading,
-            limit_seconds=self._limits.wall_seconds,
+            limit_seconds=limit_seconds,
             counted_seconds=counted_seconds,
             real_seconds=real_seconds,
         )

@@ -352,7 +352,10 @@ class Service:
 
     def _check_problem(self, problem: Problem) -> None:
         self._check_limits(problem.time_limit_seconds, problem.memory_limit_mib)
-        for name in (problem.language, problem.checker.language):
+        names = [problem.language, problem.checker.language]
+        if problem.interactor is not None:
+            names.append(problem.interactor.language)
+        for name in names:
             trouble = find_language(name).find_problem()
             if trouble:
                 raise Refused(422, trouble)
