@@ -107,6 +107,13 @@ def test_end_that_breaks_an_interactor_is_the_programs(judge_one: Judge) -> None
     assert verdict.detail == f"test 1: {ENDED_EARLY}"
 
 
+def test_failure_is_the_programs_whoever_is_seen_to_end_first(judge_one: Judge) -> None:
+    """The interactor refuses it since it has crashed; that it did so is the verdict, each time."""
+    programs = [Program(f"1 / 0  # {number}") for number in range(60)]
+    verdicts = judge_one.judge(programs, [guess_problem()] * len(programs))
+    assert {verdict.outcome for verdict in verdicts} == {Outcome.RUNTIME_ERROR}
+
+
 def test_what_follows_the_decision_is_read_by_nobody(judge_one: Judge) -> None:
     verdict = run(judge_one, f"{BISECT}\nfor n in range(100_000): print(n)", guess_problem())
     assert verdict.is_accepted, verdict.detail
@@ -178,6 +185,16 @@ def test_broken_checker_says_nothing_of_the_interactor(judge_one: Judge) -> None
             assert verdict.is_checker_fault == (program != breaking), verdict.detail
 
 
+def test_what_the_interactor_wrote_is_compared(judge_one: Judge) -> None:
+    problem = guess_problem(
+        tests=({"input": "500", "output": "0"},), checker=Checker(type="tokens")
+    )
+    right = run(judge_one, BISECT, problem)
+    assert right.is_accepted, right.detail
+    slower = run(judge_one, f"print(1, flush=True)\ninput()\n{BISECT}", problem)
+    assert slower.outcome is Outcome.WRONG_ANSWER
+
+
 @pytest.mark.parametrize("code", [BISECT, COUNT, "print(1)", "1 / 0", ""])
 def test_reference_judge_agrees(judge_one: Judge, code: str) -> None:
     problem = guess_problem()
@@ -196,13 +213,9 @@ def test_many_lines_are_exchanged(judge_one: Judge) -> None:
     assert verdict.is_accepted, verdict.detail
 
 
-ALL_FIELDS: dict[str, object] = {"fn_name": "solve", "checker": Checker(type="tokens")}
-
-
-@pytest.mark.parametrize("field", ALL_FIELDS)
-def test_what_does_not_go_with_an_interactor_is_refused(field: str) -> None:
-    with pytest.raises(ValidationError, match="interactor"):
-        guess_problem(**{field: ALL_FIELDS[field]})
+def test_function_does_not_go_with_an_interactor() -> None:
+    with pytest.raises(ValidationError, match="talks over stdin and stdout"):
+        guess_problem(fn_name="solve")
 
 
 def test_kattis_interactor_takes_no_checker() -> None:

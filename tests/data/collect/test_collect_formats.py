@@ -264,6 +264,8 @@ def test_polygons_interactor_comes_along() -> None:
     files = {"problem.xml": xml, "files/interactor.py": GUESS}
     found = find("polygon").read_row(changed(row, **files), "1")
     assert found.interactor == Interactor(code=GUESS)
+    # What it writes is compared by the package's checker.
+    assert found.checker.type == "tokens"
     missing = find("polygon").read_row(changed(row, **{"problem.xml": xml}), "1")
     assert "interactive" in missing.flags
 

@@ -71,9 +71,10 @@ def read_polygon(row: Row) -> Candidate:
     package.read_tests(_list_tests(root), missing="not in the package")
     checker = _read_checker(root, package)
     interactor = _read_interactor(root, package)
-    # What is compared is then what the interactor wrote, by a program.
-    if interactor is not None and checker.type != "program":
-        checker = Checker()
+    # The default compares nothing of an interactor's.
+    has_checker = interactor is not None and root.find("assets/checker") is not None
+    if has_checker and checker == Checker():
+        checker = Checker(type="tokens")
     package.read_solutions(_list_solutions(root), left_out="with no verdict or of another language")
     judging = root.find("judging")
     if judging is not None and (judging.get("input-file") or judging.get("output-file")):

@@ -165,8 +165,8 @@ class Interactor(Record):
     """The language of `code`."""
     protocol: Literal["testlib", "kattis"] = "testlib"
     """`testlib` is called with the files input, output and answer and ends with 0 (right) or 1 or 2
-    (wrong); a checker program then judges the `output` that it wrote. `kattis` is called with
-    input, answer and a feedback folder, and ends with 42 or 43."""
+    (wrong); any checker but the default then judges the `output` that it wrote. `kattis` is called
+    with input, answer and a feedback folder, and ends with 42 or 43."""
     arguments: tuple[str, ...] = ()
     """Further arguments, such as the flags of a Kattis output validator."""
 
@@ -352,12 +352,12 @@ class Problem(Record):
             )
         if self.checker == Checker():
             return
-        # What a checker program is called with is what such an interactor has written.
-        is_judged_twice = self.checker.type == "program" and self.checker.protocol == "testlib"
-        if interactor.protocol != "testlib" or not is_judged_twice:
+        # What is compared is what a testlib interactor has written.
+        is_kattis = "kattis" in (interactor.protocol, self.checker.protocol)
+        if is_kattis:
             raise ValueError(
-                "an interactor decides by itself, so checker says nothing; leave it out (only a "
-                "checker program of protocol testlib judges what a testlib interactor wrote)"
+                "a kattis interactor decides by itself, so checker says nothing; leave it out "
+                "(what a testlib interactor wrote is compared by any but a kattis checker)"
             )
 
     def _check_assertions(self) -> None:

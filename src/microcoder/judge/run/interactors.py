@@ -6,7 +6,7 @@
 | `kattis`  | input answer feedback/  | 42    | 43    | the interactor broke |
 
 First comes what the program did by itself: a limit, a deadlock, a failed exit. Then the interactor
-decides, and where it is testlib's and the problem has a checker program, that judges what the
+decides. If it is testlib's, and the problem has a checker of its own, that judges what the
 interactor has written.
 
 An interactor that broke is put before a program that says nothing. If it waits there, or decides,
@@ -20,11 +20,12 @@ import contextlib
 import re
 from dataclasses import dataclass, replace
 
-from microcoder.judge.compare.compare import Comparison
+from microcoder.judge.compare.compare import Comparison, compare_output
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import (
     CHECKER_CRASHED,
     CHECKER_FAULT,
+    Checker,
     Interactor,
     Outcome,
     TestResult,
@@ -95,10 +96,14 @@ class InteractorProgram:
             return verdicts.result_of(run, Outcome.WRONG_ANSWER, ENDED_EARLY)
         if not isinstance(decision, Comparison):
             return self._judge_broken(run, prepared, test, decision)
-        if decision.accepted and self.checking is not None:
-            written = run.test.wire or b""
+        checker = prepared.problem.checker
+        if not decision.accepted or checker == Checker():
+            return verdicts.compared(run, decision)
+        written = run.test.wire or b""
+        if self.checking is not None:
             return self.checking.judge_output(run, prepared, test, written)
-        return verdicts.compared(run, decision)
+        text = written.decode("utf-8", "surrogateescape")
+        return verdicts.compared(run, compare_output(text, str(test.expected), checker))
 
     def _judge_broken(
         self, run: Run, prepared: PreparedProblem, test: PreparedTest, why: str

@@ -62,6 +62,8 @@ def wait_with_limits(
             expired = _find_excess(quota)
         quota.close()
     cpu_seconds = usage.ru_utime + usage.ru_stime
+    if expired == Expiry.CONVERSATION and _has_ended_by_itself(request, status):
+        expired = Expiry.FINISHED
     if expired == Expiry.CONVERSATION:
         # How it ended was not its own doing.
         status = 0
@@ -75,6 +77,16 @@ def wait_with_limits(
         memory_kib=max(0, usage.ru_maxrss - base_kib),
         expired=expired,
     )
+
+
+def _has_ended_by_itself(request: Request, status: int) -> bool:
+    """Whether a program that talks had ended before it was ended here.
+
+    It does not see that the interactor has ended. So its own end is its own doing, also where the
+    interactor ended because of it and was seen to have ended first.
+    """
+    is_killed = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL
+    return request.role == protocol.TALKS and not is_killed
 
 
 def _find_excess(quota: Quota) -> int:
