@@ -340,7 +340,7 @@ def keep(taken: dict[str, Taken]) -> None:
     store = json.loads(STORE.read_text(encoding="utf-8"))
     for name, one in taken.items():
         others = []
-        for other in store[name]:
+        for other in store.get(name, []):
             if other.get("avx512") is (not one["avx512"]):
                 others.append(other)
         store[name] = [one, *others] if FIGURES[name].beside else [one]
