@@ -8,7 +8,15 @@ import pytest
 
 from microcoder.data.verify.store import verdict_key
 from microcoder.judge.core.signatures import NOT_JUDGED_BY
-from microcoder.judge.core.types import Assertions, Call, Checker, Problem, Program, TestCase
+from microcoder.judge.core.types import (
+    Assertions,
+    Call,
+    Checker,
+    Interactor,
+    Problem,
+    Program,
+    TestCase,
+)
 from microcoder.judge.fleet.http import write_request
 from microcoder.judge.fleet.remote import JudgeRequest, strip_problem
 from microcoder.judge.run.verdicts import PreparedProblem
@@ -26,6 +34,7 @@ CHANGES: dict[str, object] = {
     "time_limit_seconds": 1.0,
     "memory_limit_mib": 64,
     "checker": Checker(type="unordered", lists="all"),
+    "interactor": Interactor(code="pass"),
 }
 """Another value for each field that decides verdicts.
 
@@ -58,7 +67,10 @@ def test_program_rule_and_environment_decide_in_the_store() -> None:
 
 @pytest.mark.parametrize("name", CHANGES)
 def test_a_field_that_decides_is_in_all_keys_and_is_sent(name: str) -> None:
-    problem = PROBLEM if name != "language" else PROBLEM.model_copy(update={"fn_name": None})
+    problem = PROBLEM
+    # No function is called in another language, or by an interactor.
+    if name in ("language", "interactor"):
+        problem = PROBLEM.model_copy(update={"fn_name": None})
     changed = problem.model_copy(update={name: CHANGES[name]})
     shelf = ProblemCache(PreparedProblem, 1 << 20)
     assert shelf.find(changed).number != shelf.find(problem).number

@@ -122,6 +122,10 @@ class Watchdog:
         """Start the clock of a test of a worker; `side` is set in an interaction."""
         self._limits = limits
         self._side = side
+        self.first_wall_seconds = limits.wall_seconds
+        """After how much wall time the fork server asks first."""
+        if side is not None:
+            self.first_wall_seconds = min(_LOOK_SECONDS, limits.wall_seconds)
         self._slot = owner.slot
         self._record = owner.record
         self.notes: list[str] = []
@@ -129,13 +133,6 @@ class Watchdog:
         self._started = time.monotonic()
         self._paused_seconds = 0.0
         self._cpu_seconds = 0.0
-
-    @property
-    def first_wall_seconds(self) -> float:
-        """After how much wall time the fork server asks first."""
-        if self._side is None:
-            return self._limits.wall_seconds
-        return min(_LOOK_SECONDS, self._limits.wall_seconds)
 
     def reply(self, question: bytes, descriptor: int) -> float:
         """Return the answer, in seconds, to a question about a process, and close its pidfd.
