@@ -186,11 +186,8 @@ class Executable(Protocol):
     def interact(
         self,
         task: Task,
-        interactor: Executable,
-        interactor_task: Task,
-        accepts: Callable[[Run], bool],
+        leader: Leader,
         limits: Limits,
-        interactor_limits: Limits,
         *,
         is_final: bool = False,
     ) -> Observation:
@@ -201,11 +198,8 @@ class Executable(Protocol):
 
         Args:
             task: the program's; without stdin.
-            interactor: loaded by the same executor.
-            interactor_task: what that is run on.
-            accepts: whether an interactor's run accepts: then the program may still fail.
+            leader: the interactor, loaded by the same executor.
             limits: of the program.
-            interactor_limits: of the interactor.
             is_final: as for `run`.
         """
         ...
@@ -229,6 +223,18 @@ class Executable(Protocol):
     def rejection(self) -> str | None:
         """Return the compiler's message, or None; it may be known only after a run."""
         ...
+
+
+@dataclass(frozen=True, slots=True)
+class Leader:
+    """An interactor, ready to talk with programs about one test."""
+
+    program: Executable
+    task: Task
+    """What it is run on."""
+    accepts: Callable[[Run], bool]
+    """Whether a run of it accepts the program, which may still fail after that."""
+    limits: Limits
 
 
 class Executor(Protocol):

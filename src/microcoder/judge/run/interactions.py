@@ -17,12 +17,11 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-from collections.abc import Callable
 from dataclasses import replace
 
 from microcoder.judge.run.conversations import Running, lengthen_limits
-from microcoder.judge.run.executor import Run
-from microcoder.judge.run.supervisor import PassedOn, Sandbox, TestTask
+from microcoder.judge.run.executor import Leader, Run, Task
+from microcoder.judge.run.supervisor import Loaded, PassedOn, Sandbox, TestTask
 from microcoder.judge.run.timing import Limits
 from microcoder.judge.run.watchdog import Interaction, Side
 from microcoder.judge.sandbox.protocol import TALKS, Expiry
@@ -34,42 +33,41 @@ _BLOCK_BYTES = 1 << 16
 def interact(
     answering: Sandbox,
     leading: Sandbox,
-    task: TestTask,
-    leader_task: TestTask,
+    program: Loaded,
+    interactor: Loaded,
     *,
-    accepts: Callable[[Run], bool],
+    task: Task,
+    leader: Leader,
     limits: Limits,
-    leader_limits: Limits,
 ) -> Run:
     """Run a program and an interactor; return the program's run, with the interactor's in it.
 
     Args:
         answering: sandbox of the program.
         leading: sandbox of the interactor; another one.
-        task: the program's.
-        leader_task: the interactor's.
-        accepts: whether an interactor's run accepts the program.
+        program: the program, loaded.
+        interactor: the interactor, loaded.
+        task: what the program is run on.
+        leader: the interactor's; its wall time counts from the program's end.
         limits: of the program; its wall time is lengthened by what the interactor may take.
-        leader_limits: of the interactor; its wall time counts from the program's end.
 
     Raises:
         SandboxDied: one of the sandboxes is gone or does not answer.
     """
-    last_seconds = leader_limits.wall_seconds
-    limits, leader_limits = lengthen_limits(limits, leader_limits)
+    limits, leader_limits = lengthen_limits(limits, leader.limits)
     pipes = _Pipes()
-    interaction = Interaction(pipes.answer_input.close, last_seconds)
-    talking = _with_pipes(task, pipes.of_answer)
-    leader = _with_pipes(leader_task, pipes.of_leader)
+    interaction = Interaction(pipes.answer_input.close, leader.limits.wall_seconds)
+    talking = _talk(program, task, pipes.of_answer)
+    leading_task = _talk(interactor, leader.task, pipes.of_leader)
 
     def end(run: Run | None) -> None:
         interaction.has_ended = True
-        if run is not None and accepts(run):
+        if run is not None and leader.accepts(run):
             pipes.drain_answer()
         else:
             pipes.end_answer.close()
 
-    running = Running(leading, leader, leader_limits, Side(interaction), end)
+    running = Running(leading, leading_task, leader_limits, Side(interaction), end)
     is_over = True
     try:
         run = answering.run(talking, limits, Side(interaction, is_answer=True))
@@ -95,8 +93,10 @@ def _has_failed(run: Run) -> bool:
     return is_ended or bool(result.exit_code) or bool(result.signal)
 
 
-def _with_pipes(task: TestTask, pipes: PassedOn) -> TestTask:
-    return replace(task, pipes=pipes, options={**task.options, "role": TALKS})
+def _talk(loaded: Loaded, task: Task, pipes: PassedOn) -> TestTask:
+    """Return the task of one side: its stdin and stdout are pipes, whatever they are called."""
+    own = loaded.task_of(task, task.files, has_named_streams=False)
+    return replace(own, pipes=pipes, options={**own.options, "role": TALKS})
 
 
 class _Pipes:

@@ -33,7 +33,15 @@ from microcoder.judge.core.types import (
 from microcoder.judge.languages import find_language
 from microcoder.judge.run import verdicts
 from microcoder.judge.run.checkers import CheckerProgram, answer_of, read_decision
-from microcoder.judge.run.executor import Executable, Executor, Observation, Run, Source, Task
+from microcoder.judge.run.executor import (
+    Executable,
+    Executor,
+    Leader,
+    Observation,
+    Run,
+    Source,
+    Task,
+)
 from microcoder.judge.run.timing import CHECKER_MIB, Limits
 from microcoder.judge.run.verdicts import PreparedProblem, PreparedTest
 from microcoder.judge.sandbox.protocol import Expiry
@@ -74,10 +82,8 @@ class InteractorProgram:
         is_final: bool = False,
     ) -> Observation:
         """Return what is seen of a program that talks with the interactor about a test."""
-        leading = self._task_of(test)
-        return program.interact(
-            task, self.program, leading, self._accepts, limits, self.limits, is_final=is_final
-        )
+        leader = Leader(self.program, self._task_of(test), self._accepts, self.limits)
+        return program.interact(task, leader, limits, is_final=is_final)
 
     def judge(self, run: Run, prepared: PreparedProblem, test: PreparedTest) -> TestResult:
         """Judge a test by the runs of program and interactor."""

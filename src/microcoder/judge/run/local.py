@@ -20,7 +20,15 @@ from microcoder.judge.languages import Language
 from microcoder.judge.run import timing
 from microcoder.judge.run.builds import Build, Builds, build_program, load_built
 from microcoder.judge.run.conversations import converse
-from microcoder.judge.run.executor import Excuse, Executable, Observation, Run, Source, Task
+from microcoder.judge.run.executor import (
+    Excuse,
+    Executable,
+    Leader,
+    Observation,
+    Run,
+    Source,
+    Task,
+)
 from microcoder.judge.run.interactions import interact
 from microcoder.judge.run.sandboxes import Sandboxes, SandboxKind
 from microcoder.judge.run.sharing import SharedInSandbox
@@ -210,15 +218,13 @@ class LocalProgram:
     def interact(
         self,
         task: Task,
-        interactor: Executable,
-        interactor_task: Task,
-        accepts: Callable[[Run], bool],
+        leader: Leader,
         limits: Limits,
-        interactor_limits: Limits,
         *,
         is_final: bool = False,
     ) -> Observation:
         """Run the program with an interactor, in another sandbox of the same worker."""
+        interactor = leader.program
         assert isinstance(interactor, LocalProgram)
 
         def run_both(answering: Sandbox, raised: Limits) -> Run:
@@ -226,13 +232,11 @@ class LocalProgram:
                 return interact(
                     answering,
                     leading,
-                    self._loaded.task_of(task, task.files, has_named_streams=False),
-                    interactor._loaded.task_of(
-                        interactor_task, interactor_task.files, has_named_streams=False
-                    ),
-                    accepts=accepts,
+                    self._loaded,
+                    interactor._loaded,
+                    task=task,
+                    leader=leader,
                     limits=raised,
-                    leader_limits=interactor_limits,
                 )
 
         return self._observe(run_both, limits, is_final)

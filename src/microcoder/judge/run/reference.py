@@ -9,7 +9,6 @@ on thousands of programs.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
 
 from microcoder import EvaluatorFault, Problem, Program, Verdict
 from microcoder.judge.languages.packages import (
@@ -25,7 +24,7 @@ from microcoder.judge.run.builds import (
     run_compiler,
 )
 from microcoder.judge.run.conversations import converse
-from microcoder.judge.run.executor import Executable, Observation, Run, Source, Task
+from microcoder.judge.run.executor import Executable, Leader, Observation, Run, Source, Task
 from microcoder.judge.run.interactions import interact
 from microcoder.judge.run.options import StopRule
 from microcoder.judge.run.policy import Rules, judge_program
@@ -186,27 +185,23 @@ class PlainProgram:
     def interact(
         self,
         task: Task,
-        interactor: Executable,
-        interactor_task: Task,
-        accepts: Callable[[Run], bool],
+        leader: Leader,
         limits: Limits,
-        interactor_limits: Limits,
         *,
         is_final: bool = False,
     ) -> Observation:
         """Run the program with an interactor, once, whatever comes of it."""
+        interactor = leader.program
         assert isinstance(interactor, PlainProgram)
         try:
             run = interact(
                 self._sandbox,
                 interactor._sandbox,
-                self._loaded.task_of(task, task.files, has_named_streams=False),
-                interactor._loaded.task_of(
-                    interactor_task, interactor_task.files, has_named_streams=False
-                ),
-                accepts=accepts,
+                self._loaded,
+                interactor._loaded,
+                task=task,
+                leader=leader,
                 limits=limits,
-                leader_limits=interactor_limits,
             )
             return Observation(run)
         except (EvaluatorFault, OSError) as fault:
