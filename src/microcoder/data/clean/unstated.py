@@ -32,8 +32,10 @@ _MOST_CHARACTERS = 2000
 
 def has_unstated_text(candidate: Candidate) -> bool:
     """Whether a third of the tests expect texts, each of several inputs, that nothing names."""
+    # Once: tests that are programs are parsed for it.
+    texts = list(_list_texts(candidate))
     inputs: defaultdict[str, list[str]] = defaultdict(list)
-    for given, text in _list_texts(candidate):
+    for given, text in texts:
         if len(given) <= _MOST_CHARACTERS and len(text) <= _MOST_CHARACTERS:
             inputs[text].append(given)
     stated = _read_stated(candidate.statement)
@@ -41,8 +43,7 @@ def has_unstated_text(candidate: Candidate) -> bool:
     for text, given in inputs.items():
         if len(set(given)) >= _LEAST_INPUTS and _is_unstated(text, stated, given):
             num_repeated += len(given)
-    num_tests = sum(1 for _ in _list_texts(candidate))
-    return num_repeated > 0 and num_repeated >= _LEAST_SHARE * num_tests
+    return num_repeated > 0 and num_repeated >= _LEAST_SHARE * len(texts)
 
 
 class _Stated(NamedTuple):
