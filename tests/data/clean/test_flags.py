@@ -50,6 +50,18 @@ SEVERAL = (
     "Any valid answer is accepted, so yours may differ from the sample.",
     "Any shortest route is fine. Any correct order is accepted, within the rules above.",
     "You need to print any valid colouring.",
+    "It is enough to output one of the optimal arrangements.",
+    "Any of the possible answers may be printed.",
+    "You can output the answer in any of the valid ways.",
+    "In the case of ties, any of them may be returned.",
+    "Print k integers, an example of such a set.",
+    "Output a possible assignment of colours.",
+    "If there are several options, you may choose any.",
+    "You can return the indices of any peak.",
+    "Note that there may be multiple valid orders; you only need to produce one.",
+    "Print the vertices of one such cycle.",
+    "Your output does not have to match the sample as long as it is valid.",
+    "Solutions are checked by a special judge.",
 )
 """How statements say that several answers are right."""
 ONE = (
@@ -90,6 +102,14 @@ ONE = (
     "If many people vote for it, return either true or false.",
     "Any answer is accepted if it differs from ours by at most one.",
     "Any answer within 0.01 of ours will be accepted.",
+    "In one move you may choose any element and increase it. Print the minimum number of moves.",
+    "You may rearrange the letters in any order. Output the largest number that can be formed.",
+    "If any of the requirements is broken print Invalid.",
+    "Print one line for each of the possible values from 1 to n.",
+    "Three moves are given; any of them may be used. Print the fewest moves.",
+    "If the output does not match the sample, print WRONG.",
+    "Find the least cost over visits in any of the possible orders.",
+    "Print the sum of one of the rows, which the input names.",
 )
 """Sentences beside which nothing of that kind is said."""
 

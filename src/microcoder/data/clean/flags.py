@@ -2,7 +2,8 @@
 
 import re
 
-from microcoder.data.clean.orders import FLAG, NOT_DENIED, VERB, says_any_order
+from microcoder.data.clean.many_answers import says_many_answers
+from microcoder.data.clean.orders import FLAG, says_any_order
 from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
@@ -20,80 +21,6 @@ _INTERACTIVE = re.compile(
     re.IGNORECASE,
 )
 """Words of a problem whose program talks with a judge."""
-_ANSWER = (
-    r"(?:answers?|solutions?|outputs?|results?|order(?:ing)?s?|sequences?|arrays?|lists?"
-    r"|permutations?|strings?|words?|ways?|pairs?|triples?|sets?|subsets?|paths?|routes?"
-    r"|colou?rings?|assignments?|arrangements?|configurations?|constructions?|matri(?:x|ces)"
-    r"|tables?|trees?|graphs?|edges?|ind(?:ex|ices)|positions?|options?|ones?|representations?"
-    r"|partitions?|plans?|numbers?(?! of)|integers?)"
-)
-_SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
-_MANY = r"(?:multiple|several|many|more than one|various|different)"
-_WHICHEVER = (
-    r"(?:any|either|whichever|one of (?:them|these|those)"
-    r"|all of (?:them|these|those) (?:is|are|will|would|count)\b)"
-)
-_RETURN = r"(?:return|print|output)"
-_EITHER_OR = r"either (?!of\b|one\b)[^.\n]{1,40}\bor\b"
-"""Two answers of which one is right, as in "print either YES or NO"."""
-_NO_ANSWER = (
-    r"(?:extra|other|more|further|additional|leading|trailing|(?:white)?spaces?|text|debug\w*"
-    r"|number of|kind of|prompts?|blank|unnecessary|remaining|newlines?|messages?)"
-)
-"""What a program must print none of."""
-_TOLERANCE = (
-    r"(?![^.\n]{0,200}\b(?:(?:errors?|precision|toleran\w+|accura\w+)\b"
-    r"|within (?:an? |the (?:absolute|relative)\b|[^\w.\n]{0,3}\d)"
-    r"|differ\w*\b[^.\n]{0,60}\b(?:by|most|less|more)\b))"
-)
-"""Not before words of a tolerance: how far an answer may be off is no choice of answers.
-
-An answer that "may differ from the sample" is one.
-"""
-_ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
-_END = r"[ \t]*(?:[.;,!)]|$)"
-_NOT = r"(?:n't|n\u2019t| not)"
-_MANY_ANSWERS = re.compile(
-    "|".join(
-        (
-            # If there are several, print any.
-            rf"\b(?:if|when|should|in case) there (?:are|is|exist|be) {_MANY}\b"
-            r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,80}"
-            rf"(?<!choose )(?<!pick )(?<!select )\b{_WHICHEVER}\b",
-            rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
-            rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
-            # If several schedules meet the conditions, return any.
-            rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
-            rf"\b{_RETURN} (?!{_EITHER_OR}){_WHICHEVER}\b",
-            # Return any grid such that ...; the size of any such subarray; find any peak and ...
-            rf"{NOT_DENIED}{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
-            rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
-            r"\b(?:find|construct|build) any (?!two\b)[^.\n]{1,80}"
-            rf"\b(?:and {_RETURN}|or (?:report|determine|say|{_RETURN}))\b",
-            # Print any of them; output any.
-            rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
-            rf"(?: (?:one|of (?:them|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
-            # "If the lock displays any of these codes" is another matter.
-            rf"{VERB} any of (?:these|those)(?: (?:{_SUCH}\b|{_ANSWER}\b)|{_END})",
-            rf"{VERB} (?:just |only )?one (?:such\b|{_SUCH} {_ANSWER}\b"
-            r"|of (?:them|these|those)\b|if there)",
-            # The answer need not be unique.
-            r"\b(?:answer|solution|output|result|ordering|permutation|sequence|it)s?\b[^.\n]{0,25}"
-            rf"\b(?:is|are|was|were|may|might|need|does|do){_NOT}"
-            r"(?: have to be| need to be| be)?(?: necessarily| always)? unique\b",
-            # Any answer is accepted.
-            rf"\b(?:any|every|either|all) (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
-            rf"{_ANSWER}\b){_TOLERANCE}[^.\n]{{0,90}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
-            rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
-            rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
-            rf"\b(?:may|can|free to|allowed to) {VERB} (?:the )?{_WHICHEVER}"
-            rf"(?: (?:of|{_SUCH}|{_ANSWER})\b|{_END})",
-            rf"\b(?:does|do){_NOT} matter (?:which|what) (?:{_SUCH} )?(?:answer|solution|one)\b",
-        )
-    ),
-    re.IGNORECASE | re.MULTILINE,
-)
-"""Words of a problem with several right answers."""
 _COMPARISONS = ("default", "exact", "tokens", "float")
 """Types of checkers that accept one answer only."""
 _MOST_OF_A_SAMPLE = 50_000
@@ -132,7 +59,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
 def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
-    if _MANY_ANSWERS.search(words.replace("*", "")):
+    if says_many_answers(words):
         return True
     # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
     has_no_order = candidate.fn_name is None and FLAG not in candidate.flags
