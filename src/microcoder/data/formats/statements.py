@@ -52,9 +52,31 @@ _CHARACTERS_BEFORE = 30
 """Characters before the word `error` in which `absolute` and `relative` are looked for."""
 _OF_ANSWERS = re.compile(
     r"\b(?:answers?|outputs?|results?|accept\w*|correct\w*|print\w*|consider\w*|judg\w*|allow\w*"
-    r"|returns?|absolute|relative|values?|solutions?|toleran\w+|precision)\b",
+    r"|returns?|absolute|relative|values?|solutions?|toleran\w+|tolerated|ignored|precision)\b",
     re.IGNORECASE,
 )
+_OF_THE_TASK = re.compile(
+    r"\b(?:until|while|iterat\w+|converg\w+|stops? when|(?:is|are) (?:given|measured|read|known)"
+    r" (?:with|to|within|up to))\b",
+    re.IGNORECASE,
+)
+"""Words of a sentence whose small number is a part of the task, or says how inputs are written."""
+_JUDGED = re.compile(
+    r"\b(?:accept\w*|correct\w*|judg\w+|jury(?:'s)?|checker|considered|counts? as|right|wrong)\b",
+    re.IGNORECASE,
+)
+_FORMULA = re.compile(
+    r"(?:\babs ?\(|\|)[^|=<>\n]{1,40}?[-\u2212][^|=<>\n]{1,40}?[|)](?P<scaled>[^<>=\n]{0,80}?)"
+    rf"(?:<=?|\u2264|\u2a7d|\\l(?:eq?|t)(?:slant)?\b)[ ]?(?:{_NUMBER})(?P<behind>[^\n]{{0,40}})"
+)
+"""`|a - b| / max(1, |b|) <= 10^-6`, which is how a judge says it."""
+_DIGITS = re.compile(
+    r"\b(?:at least|minimum of|no (?:fewer|less) than) (?P<places>\d{1,2}|[a-z]{3,6}) "
+    r"(?:decimal(?:s\b| places?| digits?)|(?:digits?|places?|numbers?) (?:after|behind|of)\b)",
+    re.IGNORECASE,
+)
+"""How many digits of a real number a program must print, or more."""
+_NUMERALS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
 _UNITS = re.compile(
     r"[$})\\ ]*(?:s|secs?|seconds?|ms|milliseconds?|k?m|meters?|metres?|units?|cm|mm|kg|points?"
     r"|per ?cent|%)\b",
@@ -73,6 +95,8 @@ _DEFAULT_OF_VALUES = 1e-5
 """Tolerance of the default comparison of returned numbers."""
 _LOOSEST = 0.1
 """A larger number is no tolerance."""
+_MOST_PLACES = 15
+"""Digits that a real number of a machine has."""
 
 
 class Tolerance(NamedTuple):
@@ -139,7 +163,14 @@ def find_tolerance(statement: str) -> Tolerance | None:
     absolute = set[float]()
     relative = set[float]()
     for sentence in _SENTENCE_END.split(_as_text(statement)):
-        if not _OF_ANSWERS.search(sentence):
+        if not _OF_ANSWERS.search(sentence) or _OF_THE_TASK.search(sentence):
+            continue
+        formula = _FORMULA.search(sentence) if _JUDGED.search(sentence) else None
+        if formula is not None and 0 < _size_of(formula) <= _LOOSEST:
+            absolute.add(_size_of(formula))
+            # What is divided by the answer, or multiplied with it, is relative for large ones.
+            if "max" in formula.group():
+                relative.add(_size_of(formula))
             continue
         last = 0
         matches = (*_ALLOWED.finditer(sentence), *_ALLOWED_BEHIND.finditer(sentence))
@@ -160,10 +191,30 @@ def find_tolerance(statement: str) -> Tolerance | None:
     if len(absolute) > 1 or len(relative) > 1:
         return None
     if not absolute and not relative:
-        return None
+        return _by_digits(statement)
     only_absolute = next(iter(absolute), None)
     only_relative = next(iter(relative), None)
     return Tolerance(only_absolute, only_relative)
+
+
+def _by_digits(statement: str) -> Tolerance | None:
+    """Return the tolerance of answers that have at least so many digits behind the point.
+
+    Who prints more of them is right, whatever was rounded away in the expected number.
+    """
+    digits = _DIGITS.search(_as_text(statement))
+    if digits is None:
+        return None
+    places = digits["places"].lower()
+    if places in _NUMERALS:
+        num_places = _NUMERALS.index(places)
+    elif places.isdecimal():
+        num_places = int(places)
+    else:
+        return None
+    if not 0 < num_places <= _MOST_PLACES:
+        return None
+    return Tolerance(10.0**-num_places, None)
 
 
 def _as_text(statement: str) -> str:
