@@ -16,6 +16,14 @@ NEEDED = (
     "The value of a word is defined as follows:\n\n<image>\n\nFind the largest.",
     "![](https://a.org/keys.png)\n\nYou have a keyboard as shown above.",
     "The cities are connected as in the following figure.",
+    "Compute the area of the shaded region.\n\n![](region.png)",
+    "The network is as follows.\n\n![](net.png)\n\nPrint the flow.",
+    "See the image for the layout of the keyboard.\n\n![](keys.png)",
+    "Pieces can be placed only in the following ways.\n\n![](ways.png)",
+    "The points are those in the table below.\n\n![](table.png)",
+    "The seven pieces have the shapes shown in Figure 1.\n\n![](pieces.png)",
+    "The picture shows how the buttons are arranged.\n\n![](buttons.png)",
+    "It looks like this: <image> where the numbers are the weights of the roads.",
 )
 """Statements that leave something to a picture."""
 DECORATED = (
@@ -31,6 +39,10 @@ DECORATED = (
     "He draws a picture of all the cities.",
     "The output is as follows:\n\n![](screen.png)",
     "One such chart is in the following figure, for instance.",
+    "The robot turns left (Figure 1).\n\n![](left.png)\n\nFigure 1: The robot in the sample.",
+    "Find the area.\n\n![](sample.pdf)\n\n*Illustration of sample 1. It is the area of the shaded"
+    "\nregion.*",
+    "Pair up the players.\n\n![](2.png)\n\n*The diagram shows how 4 players are paired.*",
 )
 """Statements that are whole without their pictures."""
 

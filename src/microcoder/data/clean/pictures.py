@@ -27,10 +27,36 @@ _BY_PICTURE = re.compile(
     rf"|\b(?:are|is) (?:shown|given|depicted|drawn|defined|described|indicated|numbered|labell?ed)"
     rf" (?:in|on|by) {_THE} {_PICTURE}\b"
     rf"|\b(?:the )?ones? (?:shown )?in the {_PICTURE}\b(?! of)"
-    rf"|\b(?:along|on|by|to) the \w+ (?:of|in|on) the {_PICTURE}\b(?! of)",
+    rf"|\b(?:along|on|by|to) the \w+ (?:of|in|on) the {_PICTURE}\b(?! of)"
+    # The shapes shown in Figure 1; see the image for the layout.
+    r"|\b(?:shown|given|depicted|drawn|defined|described|listed) (?:in|on|by) "
+    r"(?:fig(?:ure|\.)|picture|image|diagram) ?\d"
+    rf"|\b(?:see|refer to|look at|consult|study|check) {_THE} {_PICTURE}\b[^.\n]{{0,20}}"
+    r"\b(?:for the|to (?:learn|understand|find|know|see))\b"
+    rf"|\bthe {_PICTURE}(?: below| above)? (?:shows?|gives?|defines?|describes?|lists?|tells?)"
+    r" (?:how|what|which|where|the (?:rules?|layout|arrangement|orders?|shapes?|scheme|map|values?"
+    r"|costs?|prices?|weights?|network|formula|definition|meaning|connections?)\b)",
     re.IGNORECASE,
 )
 """Words by which a text leaves something to its picture."""
+_SHOWN_BELOW = re.compile(
+    r"\b(?:shown|drawn|given|depicted|listed|described|defined|displayed|(?:in|by|to|with|of) the"
+    r" (?:table|list|formula|rules?|map|scheme|layout|shapes?|code)) (?:just )?below[ ]?[.,;]?$"
+    r"|\b(?:is|are|in|by|like) (?:the following|as follows|this)(?: \w+)?[ ]?[.,;]?$",
+    re.IGNORECASE,
+)
+"""The end of a sentence whose rest is a picture."""
+_IN_PLACE = re.compile(
+    r"\b(?:like this|as follows|this way|by the (?:formula|rule))[ ]?:?[ ]?(?:<image>|!\[)",
+    re.IGNORECASE,
+)
+"""A picture inside a sentence that stands for more than a letter."""
+_SHADED = re.compile(
+    r"\b(?:area|perimeter|size|length|volume) of the (?:shaded|hatched|highlighted|gr[ea]y|dashed)"
+    r" (?:region|area|part|shape|figure|line)s?\b",
+    re.IGNORECASE,
+)
+"""What can only be seen."""
 _SHOWN_ABOVE = re.compile(r"\bas shown above\b", re.IGNORECASE)
 _NOTHING_ABOVE = 80
 """Characters of a statement's beginning above which nothing but a picture can have stood."""
@@ -41,6 +67,8 @@ _EXAMPLE = re.compile(
 )
 """Words of a sentence whose picture only shows what the text says."""
 _SHOWS_EXAMPLE = re.compile(r"^#{1,6}[^\n]*\b(?:example|sample|explanation|note)", re.IGNORECASE)
+_CAPTION = re.compile(r"^[*_](?![*_ ])[^\n]*(?:\n[^\n]+){0,8}?(?<![*_ ])[*_]$", re.MULTILINE)
+"""A paragraph in italics, as stands under a picture."""
 _HEADING = re.compile(r"^#{1,6} ")
 _LINE_BREAK = re.compile(r"(?<![.:!?])\n(?=[^\n#*!-])")
 """A line break inside a sentence."""
@@ -60,14 +88,19 @@ def needs_picture(sections: Sections) -> bool:
     # There a picture is what the program is given.
     if _AS_DATA.search(text):
         return False
+    is_displayed = _DISPLAYED.search(text) is not None
     for sentence in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text)):
-        if _BY_PICTURE.search(sentence) and not _EXAMPLE.search(sentence):
+        if _EXAMPLE.search(sentence):
+            continue
+        if _BY_PICTURE.search(sentence) or _IN_PLACE.search(sentence):
+            return True
+        if is_displayed and _SHADED.search(sentence):
             return True
     return False
 
 
 def _without_examples(sections: Sections) -> str:
-    """Return what a statement asks, without what is under the heading of an example."""
+    """Return what a statement asks, without captions and what an example's heading stands over."""
     kept = []
     is_example = False
     for line in "\n".join((sections.statement, sections.input, sections.output)).split("\n"):
@@ -75,16 +108,17 @@ def _without_examples(sections: Sections) -> str:
             is_example = _SHOWS_EXAMPLE.match(line) is not None
         elif not is_example:
             kept.append(line)
-    return "\n".join(kept).strip()
+    # What a caption says, it says of its picture.
+    return _CAPTION.sub("", "\n".join(kept)).strip()
 
 
 def _stops_at_a_picture(text: str) -> bool:
-    """Whether a sentence that is no example ends in a colon, and a picture stands for the rest."""
+    """Whether a picture ends a sentence that is no example: "as follows:", "shown below."."""
     for picture in _DISPLAYED.finditer(text):
         before = text[: picture.start()].rstrip()
-        if not before.endswith(":"):
-            continue
         sentence = _SENTENCE_END.split(_LINE_BREAK.sub(" ", before))[-1]
+        if not before.endswith(":") and not _SHOWN_BELOW.search(sentence):
+            continue
         if not _EXAMPLE.search(sentence) and not _PRINTED.search(sentence):
             return True
     return False
