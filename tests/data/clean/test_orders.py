@@ -89,3 +89,31 @@ def test_a_stated_tolerance_is_kept_where_the_order_is_free_too() -> None:
 def test_what_a_program_writes_is_told_of_it_too() -> None:
     asks = "You are given numbers. The program writes the primes among them in any order.\n"
     assert finished("2 3 5\n", "7 11\n", statement=asks).checker.type == "unordered"
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "Print all of them, order does not matter.",
+        "The order of the lines in the output does not matter.",
+        "The lines may be printed in any order.",
+        "Print these values in whatever order you like.",
+        "Print them; no particular order is required.",
+    ],
+)
+def test_further_words_of_a_free_order_are_read(asks: str) -> None:
+    statement = f"You are given a list of numbers. Find the primes among them. {asks}\n"
+    assert finished("2 3 5\n", "7 11\n", statement=statement).checker.type == "unordered"
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "The names come in arbitrary order; print them in alphabetical order.",
+        "The order of the given numbers does not matter. Print the sorted numbers.",
+        "You can pick cards in any order, print the best score.",
+    ],
+)
+def test_an_order_of_the_input_is_none_of_the_output(asks: str) -> None:
+    statement = f"You are given a list of numbers. {asks}\n"
+    assert finished("2 3 5\n", "7 11\n", statement=statement).checker == Checker()

@@ -277,6 +277,21 @@ def test_any_order_of_the_statement_is_that_of_the_row() -> None:
     assert checker_of(asked, "3", "f") == {}
 
 
+@pytest.mark.parametrize(
+    ("asked", "checker"),
+    [
+        ("The result can be in any order.", {"type": "unordered"}),
+        ("The list does not need to be sorted.", {"type": "unordered"}),
+        ("Return the common elements; any order will do.", {"type": "unordered"}),
+        ("Return the elements in whatever order.", {"type": "unordered"}),
+        ("The order of operations does not matter.", {}),
+        ("Any order of nums is possible. Return them in ascending order.", {}),
+    ],
+)
+def test_a_free_order_is_read_in_rarer_words(asked: str, checker: dict[str, Any]) -> None:
+    assert checker_of(asked, "[1, 2]", "f") == checker
+
+
 @pytest.mark.parametrize("format", ["mbpp", "humaneval", "odex"])
 def test_a_syntax_error_is_a_compile_error_whatever_the_tests_are(format: str) -> None:
     row = next(one.row for one in ROWS.values() if one.format == format)

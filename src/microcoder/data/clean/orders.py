@@ -8,6 +8,7 @@ import re
 from typing import Literal
 
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.statements import says_free_order
 from microcoder.judge.core.types import Checker
 
 FLAG = "in_any_order"
@@ -39,7 +40,7 @@ _STORY_VERB = r"(?:find|write|give|construct|display|provide|produce|show|list|n
 VERB = rf"{NOT_DENIED}(?:{_PLAIN_VERB}|{_STORY_VERB}(?:ed|ing)?)\b(?: out)?"
 """What a program does with an answer; what "displays" something is a thing of the story."""
 _PRINTED = re.compile(
-    rf"(?:{VERB}|\b{_STORY_VERB}s\b)"
+    rf"(?:{VERB}|\b(?:finds|writes|gives|constructs|displays|provides|produces|shows)\b)"
     r"(?![^.\n]{0,40}\b(?:number|count|minimum|maximum|sum|amount) of)"
     r"[^.\n]{0,100}\bin \**(?:any|an arbitrary|arbitrary|whatever|whichever) order\b"
     r"(?! you (?:want|like) to)",
@@ -54,7 +55,7 @@ _MOST_CHARACTERS = 1 << 20
 
 def says_any_order(words: str) -> bool:
     """Whether a statement lets a program print its values in any order."""
-    return _PRINTED.search(words) is not None
+    return _PRINTED.search(words) is not None or says_free_order(words)
 
 
 def find_printed_order(candidate: Candidate) -> Checker | None:

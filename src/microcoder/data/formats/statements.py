@@ -24,6 +24,31 @@ _ANY_ORDER = re.compile(
     re.IGNORECASE,
 )
 """A statement that asks for a list in any order; its groups are the words that say which."""
+_RESULT = r"(?:results?|outputs?|answers?|returned (?:list|array|values?)|solutions?)"
+_FREE_ORDER = re.compile(
+    rf"\b{_RESULT}[^.\n]{{0,30}} (?:can|may|could|will)? ?be (?:given |listed )?in "
+    r"\**(?:any|whatever|an arbitrary|arbitrary) order\b"
+    r"|\b(?:return|print|output|list|report)(?:ed|s)? (?:[^.\n]{0,60} )?in"
+    r" (?:whatever|whichever|no (?:particular|specific|special)) order\b"
+    r"|\b(?:return|print|output|list|report)(?:ed|s)?\b[^.\n]{0,80}[ (]"
+    r"(?:any order (?:will do|is (?:fine|ok|okay|accepted|allowed|acceptable|valid))"
+    r"|(?:the )?order (?:(?:does|do) ?n[o\u2019']t matter|is (?:not important|unimportant"
+    r"|irrelevant|not relevant)))\b"
+    rf"|\b(?:{_RESULT}|list|array) (?:(?:does not|doesn['\u2019]t) (?:need|have) to be|need not be"
+    r"|can be un|may be un)[ ]?(?:sorted|ordered)\b"
+    r"|\bno (?:particular|specific|special) order is (?:required|needed|asked|necessary)\b"
+    r"|\border of (?:the )?(?:lines|printed \w+|output \w+|returned \w+)(?: [^.\n]{0,30})?"
+    r" (?:(?:does|do)(?: not|n['\u2019]t) matter|is (?:not important|unimportant|irrelevant))\b",
+    re.IGNORECASE,
+)
+"""Further words by which the values of an answer may come in any order."""
+_SORTED = re.compile(
+    r"\b(?:return|print|report)(?:ed|s)?\b[^.\n]{0,60}\b(?:sorted|(?:in|by) (?:strictly )?"
+    r"(?:ascending|descending|increasing|decreasing|non-decreasing|alphabetical|lexicographic\w*"
+    r"|sorted|numerical))\b",
+    re.IGNORECASE,
+)
+"""Words of an answer that has an order: what else is in any order is the input."""
 _PARTS = re.compile(r"\b(?:integers|elements|indices|numbers|values|items)\b", re.IGNORECASE)
 """Words for the items of an inner list."""
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
@@ -127,8 +152,9 @@ def find_order(candidate: Candidate) -> Checker | None:
         return None
     if not _returns_json(candidate):
         return None
-    match = _ANY_ORDER.search(_as_text(candidate.statement))
-    if match is None:
+    text = _as_text(candidate.statement)
+    match = _ANY_ORDER.search(text)
+    if match is None and not says_free_order(text):
         return None
     try:
         values = [read_json(test.output) for test in candidate.tests]
@@ -141,12 +167,19 @@ def find_order(candidate: Candidate) -> Checker | None:
     is_nested = bool(items) and all(isinstance(item, list) for item in items)
     if not is_nested:
         return Checker(type="unordered", lists="outermost")
+    if match is None:
+        return Checker(type="unordered", lists="outermost")
     words = match["what"] or match["named"] or match["order"] or ""
     if match["order"] and "order of" in words:
         return Checker(type="unordered", lists="all")
     if _PARTS.search(words):
         return Checker(type="unordered", lists="inner")
     return Checker(type="unordered", lists="outermost")
+
+
+def says_free_order(text: str) -> bool:
+    """Whether a statement says by the rarer words that an answer's values may come in any order."""
+    return _FREE_ORDER.search(text) is not None and _SORTED.search(text) is None
 
 
 def _returns_json(candidate: Candidate) -> bool:
