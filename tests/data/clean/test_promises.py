@@ -73,6 +73,41 @@ def test_a_range_is_met_by_the_names_of_the_first_line(
     assert printed(statement, given) == values
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The first line contains a single integer n, at most 100.",
+        "The first line has the number n of numbers.\n\n## Constraints\n\n- 1 <= n <= 100",
+        "First line: integer n (1 <= n <= 100).\nSecond line: n integers.",
+        "An integer n (n <= 100) is given in the first line.",
+        "On the first line there is a positive integer $n$ not exceeding 100.",
+        "The first line has n between 1 and 100.",
+        "The input has n on its first line, 1 <= n <= 100.",
+        "The input is given in the following format:\n\n```\nn\na_1 ... a_n\n```\n\n"
+        "## Constraints\n\n- 1 <= n <= 100",
+        "The input is given in the following format:\nn\na_1 ... a_n\n\n"
+        "## Constraints\n\n- 1 <= n <= 100",
+    ],
+)
+def test_a_first_line_and_its_range_are_read_in_many_words(said: str) -> None:
+    statement = f"Find the sum.\n\n## Input\n\n{said}\n\n## Output\n\nIt.\n"
+    assert printed(statement, "102\n1 2\n") == [102]
+    assert printed(statement, "100\n1 2\n") == []
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "The first line contains n. All lines have at most 100 characters.",
+        "The first line contains n, at most 100 * m.",
+        "The first line contains n words, up to 100 of them.",
+    ],
+)
+def test_a_limit_of_something_else_is_no_range(said: str) -> None:
+    statement = f"Find the sum.\n\n## Input\n\n{said}\n\n## Output\n\nIt.\n"
+    assert printed(statement, "102\n1 2\n") == []
+
+
 def test_tests_outside_are_left_out_where_enough_stay() -> None:
     row = keep_promises(called("1 <= nums[i] <= 100", *([number] for number in range(1, 7)), [102]))
     assert len(row.tests) == 6

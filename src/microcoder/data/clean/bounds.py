@@ -18,6 +18,42 @@ _BOUND = re.compile(
     rf"(?P<high>{_WRITTEN_BOUND}(?![\w^]|[ ]?[*/][ ]?[\w(])|[^\W\d]\w*)"
 )
 """A range: a number, the names between, and a number or a name."""
+_WORDED_BOUND = re.compile(
+    r"(?<![\w^\\])(?P<name>[A-Za-z](?:_?[a-z0-9])?)(?![\w(])[ ]*(?:,|\(| is| which is)?[ ]*"
+    rf"(?:between (?P<low>{_WRITTEN_BOUND}) and (?P<high>{_WRITTEN_BOUND})(?![\w^*/])"
+    r"|(?:<=|at most|no more than|not exceeding|not (?:greater|more) than|does not exceed|up to)"
+    rf"[ ]*(?P<most>{_WRITTEN_BOUND})(?![ ]?[*/^<+-]|\w))"
+)
+"""A range in words: "n, at most 100"; "n between 1 and 100"; "n (n <= 100)"."""
+SHORT_WORDS = frozenset(
+    {
+        "a",
+        "an",
+        "as",
+        "at",
+        "be",
+        "by",
+        "do",
+        "go",
+        "he",
+        "if",
+        "in",
+        "is",
+        "it",
+        "me",
+        "my",
+        "no",
+        "of",
+        "on",
+        "or",
+        "so",
+        "to",
+        "up",
+        "us",
+        "we",
+    }
+)
+"""Words that are as short as the names of numbers."""
 _BETWEEN_NAMES = re.compile(r"\s*(?:[,;]|<=?|==)\s*|\s+and\s+")
 _LONGEST_NAME = 40
 """Characters of a name."""
@@ -66,6 +102,19 @@ def list_bounds(text: str) -> tuple[Bound, ...]:
             name = name.strip("` $|")
             if name and len(name) <= _LONGEST_NAME:
                 bounds.append(Bound(name, low, high))
+    return tuple(bounds)
+
+
+def list_worded_bounds(text: str) -> tuple[Bound, ...]:
+    """Return the ranges of short names that a statement gives in words, or from one side only."""
+    bounds = []
+    for stated in _WORDED_BOUND.finditer(plain_formulae(text)):
+        high = read_number(stated["high"] or stated["most"])
+        low = -math.inf
+        if stated["low"] is not None:
+            low = read_number(stated["low"]) or 0
+        if high is not None and low <= high and stated["name"].lower() not in SHORT_WORDS:
+            bounds.append(Bound(stated["name"], low, high))
     return tuple(bounds)
 
 

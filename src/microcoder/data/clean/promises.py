@@ -14,7 +14,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-from microcoder.data.clean.bounds import Bound, list_bounds, parse_bounds, plain_formulae
+from microcoder.data.clean.bounds import (
+    SHORT_WORDS,
+    Bound,
+    list_bounds,
+    list_worded_bounds,
+    parse_bounds,
+    plain_formulae,
+)
 from microcoder.data.clean.powers import LOST_IN
 from microcoder.data.clean.sections import split
 from microcoder.data.formats.candidates import Candidate
@@ -27,15 +34,25 @@ _PATH = re.compile(
 )
 """A range's name: a parameter, an item of it, or the length of either."""
 _FIRST_LINE = re.compile(
-    r"\bfirst line (?:of (?:the |each )?input )?(?:contains|has|holds|consists of|gives)"
+    r"\bfirst line(?: of (?:the |each )?input)?"
+    r"(?: (?:contains|has|holds|consists of|gives|is|there (?:is|are))\b|:)"
     r"(?P<said>[^.\n]{1,200}(?:\n[^.\n]{1,200})?)",
     re.IGNORECASE,
 )
+"""What a statement says of the first line of an input."""
+_IN_FIRST_LINE = re.compile(
+    r"(?:^|[.:]\s)(?P<said>[^.\n]{1,80}?) (?:(?:is|are) (?:given |written )?)?"
+    r"(?:in|on) (?:the|its) first line\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""The same the other way round: "an integer n is given in the first line"."""
+_FORM = re.compile(
+    r"\bformat\b[^\n]{0,60}:?\s*(?:```[^\n]*)?\n(?P<line>[^\n`]{1,80})\n", re.IGNORECASE
+)
+"""The first line of an input's form, as AtCoder shows it."""
+_FORM_NAMES = re.compile(r"(?:\$?\\?[A-Za-z](?:_?[a-z0-9])?\$?[ \t]*){1,6}")
 _NAME = re.compile(r"(?<![\w\\^])[A-Za-z](?:_?[a-z0-9])?(?![\w(])")
 """A short name of a number."""
-_WORDS = frozenset(
-    {"a", "A", "an", "is", "of", "to", "in", "on", "be", "or", "by", "as", "it", "if"}
-)
 _IN_BRACKETS = re.compile(
     r"\([^()]*\)|\[[^\[\]]*\]|(?:,? where |;|, separated | - |: ).*", re.DOTALL
 )
@@ -105,6 +122,10 @@ def _bounds_of(statement: str) -> dict[str, Bound]:
             continue
         if not is_size and not re.search(rf"{name}[^\n]*{_CONDITION}", text):
             bounds[bound.name] = bound
+    worded = Counter(bound.name for bound in list_worded_bounds(sections.input))
+    for bound in list_worded_bounds(promised):
+        if num_ranges[bound.name] == 0 and worded[bound.name] <= 1:
+            bounds[bound.name] = bound
     return bounds
 
 
@@ -157,11 +178,17 @@ def _items_at(value: Sequence[Any], place: str) -> Sequence[Any]:
 
 def _names_of_first_line(statement: str, bounds: Mapping[str, Bound]) -> list[str]:
     """Return the names of the numbers in an input's first line; empty if they are not said."""
-    said = _FIRST_LINE.search(split(statement).input)
+    given = split(statement).input
+    form = _FORM.search(given)
+    if form is not None and _FORM_NAMES.fullmatch(form["line"].strip()):
+        return plain_formulae(form["line"]).split()
+    said = _FIRST_LINE.search(given) or _IN_FIRST_LINE.search(given)
     if said is None:
         return []
     text = _IN_BRACKETS.sub(" ", plain_formulae(said["said"]))
-    names = [name for name in _NAME.findall(text) if name not in _WORDS or name in bounds]
+    names = [
+        name for name in _NAME.findall(text) if name.lower() not in SHORT_WORDS or name in bounds
+    ]
     return list(dict.fromkeys(names))
 
 
