@@ -216,10 +216,14 @@ def test_a_test_of_which_a_site_shows_the_beginning_is_dropped_alone() -> None:
         ("1\n8", "8"),
         (dots, "3"),
         ("a...", "b"),
+        ("100000\n4 1 3...", "8"),
+        ("100000\n4 1 3 \u2026", "8"),
+        ("3", "3 2 1..."),
     )
     assert isinstance(done, Candidate)
-    assert done.tests == pairs(("1\n8\n", "8\n"), (dots, "3\n"), ("a...\n", "b\n"))
-    assert done.lineage[-1].detail == "2 truncated"
+    left = (("1\n8\n", "8\n"), (dots, "3\n"), ("a...\n", "b\n"), ("3\n", "3 2 1...\n"))
+    assert done.tests == pairs(*left)
+    assert done.lineage[-1].detail == "4 truncated"
     assert done.flags == ("tests_dropped",)
 
 

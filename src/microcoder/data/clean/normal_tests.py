@@ -13,8 +13,10 @@ STEP = "normalise_tests/2"
 """Name and version of the step in the lineage of a candidate."""
 _COUNTED = ("repeated", "broken", "truncated", "conflicting")
 """Kinds of tests that the lineage counts."""
-_TRUNCATED = re.compile(r"(?<=[^.\s])\.\.\.\s*\Z")
+_TRUNCATED = re.compile(r"(?<=[^.\s])(?:\.\.\.|\u2026)\s*\Z")
 """Three dots behind a value, at the very end: a site showed the beginning of a long test."""
+_NUMBERS_CUT = re.compile(r"(?:-?\d{1,40}\s+){2,}-?\d{0,40}\s?(?:\.\.\.|\u2026)\s*")
+"""Three numbers or more, of which the last is followed by dots: cut off, however short."""
 _LEAST_TRUNCATED = 200
 """Characters of a test that a site may have cut off (our choice; Codeforces shows more)."""
 
@@ -41,7 +43,7 @@ def normalise_tests(candidate: Candidate) -> Candidate | Rejection:
         except ValueError:
             counts["broken"] += 1
             continue
-        if candidate.fn_name is None and (_is_truncated(given) or _is_truncated(printed)):
+        if candidate.fn_name is None and (_is_cut_input(given) or _is_truncated(printed)):
             counts["truncated"] += 1
             continue
         # Empty lines at the end make no other input here, though each test keeps its own.
@@ -88,6 +90,16 @@ def _normalise_programs(candidate: Candidate) -> Candidate:
 def _is_truncated(text: str) -> bool:
     """Whether a text is the beginning of a longer one."""
     return len(text) >= _LEAST_TRUNCATED and _TRUNCATED.search(text[-8:]) is not None
+
+
+def _is_cut_input(text: str) -> bool:
+    """Whether an input is the beginning of a longer one; short ones are, if all are numbers.
+
+    Not so an output: "3 2 1..." may be what is asked for.
+    """
+    if len(text) < _LEAST_TRUNCATED:
+        return _NUMBERS_CUT.fullmatch(text) is not None
+    return _is_truncated(text)
 
 
 def _normalise(test: TestCase, *, is_call: bool) -> tuple[str, str]:
