@@ -209,7 +209,7 @@ NUMBERS = " ".join(map(str, range(1000, 1080)))
 
 
 def test_a_test_of_which_a_site_shows_the_beginning_is_dropped_alone() -> None:
-    dots = "...\n" * 60
+    dots = "...\n" * 60 + "#...\n"
     done = normalised(
         (f"80\n{NUMBERS}...", "5"),
         ("1\n7", f"{NUMBERS}..."),

@@ -15,6 +15,8 @@ _COUNTED = ("repeated", "broken", "truncated", "conflicting")
 """Kinds of tests that the lineage counts."""
 _TRUNCATED = re.compile(r"(?<=[^.\s])(?:\.\.\.|\u2026)\s*\Z")
 """Three dots behind a value, at the very end: a site showed the beginning of a long test."""
+_MOST_BEHIND = 8
+"""Characters of a text's end in which those dots are looked for."""
 _NUMBERS_CUT = re.compile(r"(?:-?\d{1,40}\s+){2,}-?\d{0,40}\s?(?:\.\.\.|\u2026)\s*")
 """Three numbers or more, of which the last is followed by dots: cut off, however short."""
 _LEAST_TRUNCATED = 200
@@ -89,7 +91,11 @@ def _normalise_programs(candidate: Candidate) -> Candidate:
 
 def _is_truncated(text: str) -> bool:
     """Whether a text is the beginning of a longer one."""
-    return len(text) >= _LEAST_TRUNCATED and _TRUNCATED.search(text[-8:]) is not None
+    if len(text) < _LEAST_TRUNCATED:
+        return False
+    found = _TRUNCATED.search(text, len(text) - _MOST_BEHIND)
+    # The last row of a grid may end in dots, too.
+    return found is not None and text.find("..", 0, found.start()) < 0
 
 
 def _is_cut_input(text: str) -> bool:
