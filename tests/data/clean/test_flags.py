@@ -50,6 +50,12 @@ SEVERAL = (
     "Any valid answer is accepted, so yours may differ from the sample.",
     "Any shortest route is fine. Any correct order is accepted, within the rules above.",
     "You need to print any valid colouring.",
+    "Return any two indices whose numbers add up to 0.",
+    "Return any indices i and j whose numbers add up to 0.",
+    "Print any valid pairs.",
+    "Output any solutions.",
+    "Return any substring of s that has all letters.",
+    "Print any basis that spans them.",
 )
 """How statements say that several answers are right."""
 ONE = (
@@ -90,6 +96,12 @@ ONE = (
     "If many people vote for it, return either true or false.",
     "Any answer is accepted if it differs from ours by at most one.",
     "Any answer within 0.01 of ours will be accepted.",
+    "Return any numbers greater than 5.",
+    "Return any duplicates.",
+    "Print any words that begin with a vowel.",
+    "Output any negative numbers that it holds.",
+    "Find any missing numbers and return them in a sorted list.",
+    "List any repeated letters.",
 )
 """Sentences beside which nothing of that kind is said."""
 

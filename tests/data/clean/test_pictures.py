@@ -16,6 +16,10 @@ NEEDED = (
     "The value of a word is defined as follows:\n\n<image>\n\nFind the largest.",
     "![](https://a.org/keys.png)\n\nYou have a keyboard as shown above.",
     "The cities are connected as in the following figure.",
+    "One row of a keyboard like the image below.\n\nRules:\n\n- no digits\n- no signs",
+    "The keyboard has rows as shown in the picture.\n\nThe keyboard:\n\n![](keys.png)\n\nGo.",
+    "Moves are shown here:\nA knight moves as indicated in the diagram below:\n\nGo.\n\nOn.",
+    "A station is shown in the figure below.",
 )
 """Statements that leave something to a picture."""
 DECORATED = (
@@ -31,6 +35,9 @@ DECORATED = (
     "He draws a picture of all the cities.",
     "The output is as follows:\n\n![](screen.png)",
     "One such chart is in the following figure, for instance.",
+    "One row of a keyboard like the image below.\n\nIn the **keyboard**:\n\n- `qwe`\n- `as`",
+    "The mapping of digits to letters is shown in the figure.\nThe mapping is:\n2 abc\n3 def\n",
+    "A regular pentagon P is shown in the figure below.",
 )
 """Statements that are whole without their pictures."""
 
