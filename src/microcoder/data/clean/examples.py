@@ -170,6 +170,18 @@ def _list_calls(candidate: Candidate, fn_name: str) -> Iterator[_Shown]:
             yield shown
 
 
+def list_calls_in(text: str, fn_name: str) -> Iterator[str]:
+    """Yield the arguments of each call of literals in a text, as they are written."""
+    begin = f"{fn_name}("
+    for line in text.split("\n"):
+        if len(line) > _MOST_CHARACTERS:
+            continue
+        for found in re.finditer(rf"(?<![\w.]){re.escape(begin)}", line):
+            source, _ = _cut_call(line[found.start() :])
+            if source and _read_call(source, "None") is not None:
+                yield source[len(begin) : -1]
+
+
 def _cut_call(text: str) -> tuple[str, str]:
     """Return the call that a text begins with, and what follows it; no call if there is none."""
     for found in re.finditer(r"\)", text):
