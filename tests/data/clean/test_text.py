@@ -487,3 +487,12 @@ def test_a_call_in_a_statement_shows_its_test() -> None:
     )
     assert find_shown(programs) == (False, True)
     assert count_hidden(programs) == 1
+
+
+def test_a_function_whose_docstring_is_the_statement_stays_as_it_is() -> None:
+    text = (
+        'from typing import List\n\ndef f(n: int):\n    """Write n in binary.\n'
+        '    Examples:\n    For n = 5 it is "101".\n\n    Output:\n        a string\n'
+        '    Note:\n    * n is positive\n    """\n'
+    )
+    assert normalise(text).strip() == text.strip()
