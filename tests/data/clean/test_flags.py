@@ -129,3 +129,26 @@ def test_a_sentence_without_end_is_read_in_passing() -> None:
 
 def test_what_compares_several_answers_needs_no_flag() -> None:
     assert flags_of(SEVERAL[0], Checker(type="unordered")) == ()
+
+
+EXPLAINED = (
+    "\n\n## Example 1\n\nInput:\n\n```\n1\n```\n\nOutput:\n\n```\n2\n```\n\nExplanation:\n\n{}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("explanation", "flags"),
+    [
+        ("[1, 6, 2] is also accepted.", ("many_answers",)),
+        (
+            "Please notice that another valid answer is [5, 2], and it's also accepted.",
+            ("many_answers",),
+        ),
+        ("9155 would also be considered correct.", ("many_answers",)),
+        ("Another correct solution is to remove the subarray [3, 10].", ()),
+        ("[2, 3] is also a valid sequence, but [3, 2] is the largest.", ()),
+        ("The subsequence of indices 1 and 2 is also valid.", ()),
+    ],
+)
+def test_an_example_may_have_another_right_answer(explanation: str, flags: tuple[str, ...]) -> None:
+    assert flags_of(EXPLAINED.format(explanation)) == flags

@@ -107,6 +107,13 @@ _MANY_ANSWERS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Words of a problem with several right answers."""
+_ALSO_ACCEPTED = re.compile(
+    r"\b(?:is|are|was|were|be|been|'s)(?: also)? (?:also accepted|accepted as well|accepted too)\b"
+    r"|\b(?:would|will) also (?:be|have been) (?:accepted|considered correct)\b"
+    r"|\banother (?:valid|correct|possible|acceptable) (?:answer|output)\b",
+    re.IGNORECASE,
+)
+"""Words of an example that has another right answer than the one that it shows."""
 _COMPARISONS = ("default", "exact", "tokens", "float")
 """Types of checkers that accept one answer only."""
 _MOST_OF_A_SAMPLE = 50_000
@@ -147,6 +154,9 @@ def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
     if _MANY_ANSWERS.search(words.replace("*", "")):
         return True
+    for example in split(candidate.statement).examples:
+        if _ALSO_ACCEPTED.search(example.explanation):
+            return True
     # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
     has_no_order = candidate.fn_name is None and FLAG not in candidate.flags
     return has_no_order and says_any_order(words)
