@@ -474,6 +474,11 @@ def test_a_call_in_a_statement_shows_its_test() -> None:
         {"id": "a", "dataset": "d", "statement": text, "tests": tests, **function}
     )
     assert find_shown(shown) == (True, True, False)
+    # A definition is no call.
+    alone = {"fn_name": "now", "starter_code": "def now():\n    ", "assertions": {}}
+    tests = [{"input": "", "output": "assert now() == 3"}]
+    said = {"id": "a", "dataset": "d", "statement": "Say what time it is."}
+    assert find_shown(Candidate.model_validate({**said, **alone, "tests": tests})) == (False,)
     # Of programs each assertion counts.
     asserted = "assert add(1, 2) == 3\nassert candidate(5, 6) == 11\nassert add(3, 7) == 10"
     programs = shown.model_copy(

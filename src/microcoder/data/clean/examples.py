@@ -176,7 +176,8 @@ def list_calls_in(text: str, fn_name: str) -> Iterator[str]:
     for line in text.split("\n"):
         if len(line) > _MOST_CHARACTERS:
             continue
-        for found in re.finditer(rf"(?<![\w.]){re.escape(begin)}", line):
+        # A definition without parameters looks like a call.
+        for found in re.finditer(rf"(?<![\w.])(?<!def ){re.escape(begin)}", line):
             source, _ = _cut_call(line[found.start() :])
             if source and _read_call(source, "None") is not None:
                 yield source[len(begin) : -1]
