@@ -135,3 +135,12 @@ def test_a_value_that_is_named_or_computed_is_not(
     statement: str, outputs: tuple[str, ...], code: str
 ) -> None:
     assert FLAG not in find_flags(valued(statement, outputs, code))
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_flagged"), [("Extract the pairs.", True), ("Return the set of pairs.", False)]
+)
+def test_a_set_is_no_list(statement: str, is_flagged: bool) -> None:
+    program = TestCase(input="", output="assert f([1, 2]) == {1, 2}")
+    row = make(statement, {}, assertions=Assertions(), tests=(program,))
+    assert (FLAG in find_flags(row)) == is_flagged

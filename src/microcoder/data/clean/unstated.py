@@ -36,6 +36,10 @@ _NO_TEXTS = frozenset({"none", "null", "-1"})
 """Texts for "no answer"."""
 _CHECKS = re.compile(r"\b(?:check|whether|validate|determine)\b", re.IGNORECASE)
 """Words of a statement that asks for a truth."""
+_SET_STATED = re.compile(
+    r"\b(?:sets?|unique|distinct|union|intersection|difference)\b", re.IGNORECASE
+)
+"""Words of a statement whose answer is taken for a set."""
 _MOST_VERDICTS = 3
 """Most different texts that stand for truths."""
 _TRUTH = re.compile(r"\b(?:true|false|boolean)\b", re.IGNORECASE)
@@ -58,7 +62,25 @@ def has_unstated_answer(candidate: Candidate) -> bool:
     """Whether the tests expect a text or a value that nothing names."""
     if has_unstated_text(candidate) or has_unstated_value(candidate):
         return True
-    return _has_unstated_verdict(candidate)
+    return _has_unstated_verdict(candidate) or _has_unstated_set(candidate)
+
+
+def _has_unstated_set(candidate: Candidate) -> bool:
+    """Whether assertions compare an answer with a set, of which the statement says nothing.
+
+    A list with the same items is not equal to it.
+    """
+    if candidate.assertions is None or _SET_STATED.search(candidate.statement):
+        return False
+    for test in candidate.tests:
+        tree = parse_python(test.output) or ast.Module([], [])
+        for node in ast.walk(tree):
+            match node:
+                case ast.Assert(
+                    test=ast.Compare(left=ast.Call(), ops=[ast.Eq()], comparators=[ast.Set()])
+                ):
+                    return True
+    return False
 
 
 def _has_unstated_verdict(candidate: Candidate) -> bool:
