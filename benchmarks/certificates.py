@@ -22,7 +22,7 @@ from pathlib import Path
 import contests
 from evaluator_judges import read_tree_cpu_seconds
 
-from microcoder.data.clean.samples import find_shown
+from microcoder.data.clean.shown import find_shown
 from microcoder.data.clean.stage import process
 from microcoder.data.formats.candidates import Candidate, InputKit, Solution
 from microcoder.data.testgen.answers import Judges

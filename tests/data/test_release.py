@@ -1,6 +1,7 @@
 """What leaves the pipeline: tables, exports, a card."""
 
 import json
+from collections import Counter
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -10,6 +11,7 @@ import yaml
 from microcoder.data import Candidate, Rejection, Solution, read_problems
 from microcoder.data.release import export, read_released, write_tables
 from microcoder.data.release.card import write_card
+from microcoder.data.release.tables import Tally
 from microcoder.data.sources import MARKER
 from microcoder.data.verify.rates import guess_chances
 from microcoder.judge.core.errors import DataError
@@ -124,4 +126,11 @@ def test_the_head_of_a_card_is_yaml_whatever_its_name(
     head = yaml.safe_load(text.split("---\n")[1])
     assert head["pretty_name"] == name
     assert head["license"] == said
+    assert "a tenth of the problems have at most" in text
     assert ("| M a\\|b | 1 |" in text) == ("a|b" in licences[0])
+
+
+def test_a_tally_says_how_many_hidden_tests_a_share_of_the_problems_has() -> None:
+    tally = Tally(num_problems=10, nums_hidden=Counter({5: 2, 7: 5, 15: 3}))
+    assert [tally.find_hidden(share) for share in (0.1, 0.5, 0.9)] == [5, 7, 15]
+    assert Tally().find_hidden(0.5) == 0

@@ -62,6 +62,12 @@ SEVERAL = (
     "Print the vertices of one such cycle.",
     "Your output does not have to match the sample as long as it is valid.",
     "Solutions are checked by a special judge.",
+    "Return any two indices whose numbers add up to 0.",
+    "Return any indices i and j whose numbers add up to 0.",
+    "Print any valid pairs.",
+    "Output any solutions.",
+    "Return any substring of s that has all letters.",
+    "Print any basis that spans them.",
 )
 """How statements say that several answers are right."""
 ONE = (
@@ -110,6 +116,12 @@ ONE = (
     "If the output does not match the sample, print WRONG.",
     "Find the least cost over visits in any of the possible orders.",
     "Print the sum of one of the rows, which the input names.",
+    "Return any numbers greater than 5.",
+    "Return any duplicates.",
+    "Print any words that begin with a vowel.",
+    "Output any negative numbers that it holds.",
+    "Find any missing numbers and return them in a sorted list.",
+    "List any repeated letters.",
 )
 """Sentences beside which nothing of that kind is said."""
 
@@ -137,3 +149,26 @@ def test_a_sentence_without_end_is_read_in_passing() -> None:
 
 def test_what_compares_several_answers_needs_no_flag() -> None:
     assert flags_of(SEVERAL[0], Checker(type="unordered")) == ()
+
+
+EXPLAINED = (
+    "\n\n## Example 1\n\nInput:\n\n```\n1\n```\n\nOutput:\n\n```\n2\n```\n\nExplanation:\n\n{}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("explanation", "flags"),
+    [
+        ("[1, 6, 2] is also accepted.", ("many_answers",)),
+        (
+            "Please notice that another valid answer is [5, 2], and it's also accepted.",
+            ("many_answers",),
+        ),
+        ("9155 would also be considered correct.", ("many_answers",)),
+        ("Another correct solution is to remove the subarray [3, 10].", ()),
+        ("[2, 3] is also a valid sequence, but [3, 2] is the largest.", ()),
+        ("The subsequence of indices 1 and 2 is also valid.", ()),
+    ],
+)
+def test_an_example_may_have_another_right_answer(explanation: str, flags: tuple[str, ...]) -> None:
+    assert flags_of(EXPLAINED.format(explanation)) == flags

@@ -24,6 +24,10 @@ NEEDED = (
     "The seven pieces have the shapes shown in Figure 1.\n\n![](pieces.png)",
     "The picture shows how the buttons are arranged.\n\n![](buttons.png)",
     "It looks like this: <image> where the numbers are the weights of the roads.",
+    "One row of a keyboard like the image below.\n\nRules:\n\n- no digits\n- no signs",
+    "The keyboard has rows as shown in the picture.\n\nThe keyboard:\n\n![](keys.png)\n\nGo.",
+    "Moves are shown here:\nA knight moves as indicated in the diagram below:\n\nGo.\n\nOn.",
+    "A station is shown in the figure below.",
 )
 """Statements that leave something to a picture."""
 DECORATED = (
@@ -43,6 +47,9 @@ DECORATED = (
     "Find the area.\n\n![](sample.pdf)\n\n*Illustration of sample 1. It is the area of the shaded"
     "\nregion.*",
     "Pair up the players.\n\n![](2.png)\n\n*The diagram shows how 4 players are paired.*",
+    "One row of a keyboard like the image below.\n\nIn the **keyboard**:\n\n- `qwe`\n- `as`",
+    "The mapping of digits to letters is shown in the figure.\nThe mapping is:\n2 abc\n3 def\n",
+    "A regular pentagon P is shown in the figure below.",
 )
 """Statements that are whole without their pictures."""
 

@@ -17,12 +17,12 @@ from microcoder.data.clean.flags import find_flags
 from microcoder.data.clean.languages import identify
 from microcoder.data.clean.markdown import prose
 from microcoder.data.clean.powers import restore_powers
-from microcoder.data.clean.samples import find_shown
 from microcoder.data.clean.sections import find_starter_code, normalise, render, split
+from microcoder.data.clean.shown import count_hidden, find_shown
 from microcoder.data.clean.tex import find_pandoc
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge.core.errors import ConfigError
-from microcoder.judge.core.types import Checker, TestCase
+from microcoder.judge.core.types import Assertions, Checker, TestCase
 from tests.data.clean.real_texts import ALL
 
 PIECES = st.sampled_from(
@@ -464,3 +464,40 @@ def test_a_signature_is_found_in_an_accepted_solution() -> None:
         == "class Solution:\n    def add(self, a: int, b=2) -> int:\n        "
     )
     assert find_starter_code(named.model_copy(update={"solutions": (wrong,)})) is None
+
+
+def test_a_call_in_a_statement_shows_its_test() -> None:
+    text = "Add them up.\n\n>>> add(1, 2)\n3\nWith add(5, b=6) it is 11, and add(n, 7) is no call."
+    function = {"fn_name": "add", "starter_code": "def add(a, b):\n    "}
+    tests = [{"input": given, "output": "0"} for given in ("1\n2", "5\n6", "3\n7")]
+    shown = Candidate.model_validate(
+        {"id": "a", "dataset": "d", "statement": text, "tests": tests, **function}
+    )
+    assert find_shown(shown) == (True, True, False)
+    # A definition is no call.
+    alone = {"fn_name": "now", "starter_code": "def now():\n    ", "assertions": {}}
+    tests = [{"input": "", "output": "assert now() == 3"}]
+    said = {"id": "a", "dataset": "d", "statement": "Say what time it is."}
+    assert find_shown(Candidate.model_validate({**said, **alone, "tests": tests})) == (False,)
+    # Of programs each assertion counts.
+    asserted = "assert add(1, 2) == 3\nassert candidate(5, 6) == 11\nassert add(3, 7) == 10"
+    programs = shown.model_copy(
+        update={
+            "assertions": Assertions(),
+            "tests": (
+                TestCase(input="", output=asserted),
+                TestCase(input="", output="assert add(1, 2) == 3"),
+            ),
+        }
+    )
+    assert find_shown(programs) == (False, True)
+    assert count_hidden(programs) == 1
+
+
+def test_a_function_whose_docstring_is_the_statement_stays_as_it_is() -> None:
+    text = (
+        'from typing import List\n\ndef f(n: int):\n    """Write n in binary.\n'
+        '    Examples:\n    For n = 5 it is "101".\n\n    Output:\n        a string\n'
+        '    Note:\n    * n is positive\n    """\n'
+    )
+    assert normalise(text).strip() == text.strip()

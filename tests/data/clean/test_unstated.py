@@ -8,7 +8,7 @@ import pytest
 from microcoder.data.clean.flags import find_flags
 from microcoder.data.clean.unstated import FLAG
 from microcoder.data.filter.rules import check_quality
-from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.formats.columns import with_columns
 from microcoder.data.formats.row import Row
 from microcoder.data.formats.rows import load_format
@@ -84,4 +84,63 @@ def test_mbpp_expects_texts_that_it_never_names() -> None:
         candidate = reader.read(Row(values, id=f"mbpp/{number}", dataset="mbpp"))
         if FLAG in find_flags(candidate):
             found.append(values["task_id"])
-    assert found == [16, 43, 44]
+    assert found == [16, 43, 44, 53]
+
+
+PI = "def f(r):\n    return 2 * 3.1415 * r\n"
+ROUND = "def f(r):\n    return round(1 / r, 2)\n"
+
+
+def valued(statement: str, outputs: tuple[str, ...], code: str = "") -> Candidate:
+    tests = [TestCase(input=f"{n}", output=output) for n, output in enumerate(outputs)]
+    solutions = (Solution(code=code),) if code else ()
+    return make(statement, {}, tests=tuple(tests), solutions=solutions)
+
+
+@pytest.mark.parametrize(
+    ("statement", "outputs", "code"),
+    [
+        ("Find the last place of a character.", ("10", "7", "null"), ""),
+        ("Returns true if they share an element.", ("true", "null", "true"), ""),
+        ("Make the next larger number of its digits.", ("21", "false", "120"), ""),
+        ("Find the first repeated word.", ('"ab"', '"None"', '"ca"'), ""),
+        ("Find the first even word.", ('"ab"', '"-1"', '"ca"'), ""),
+        ("Find the circumference of a circle.", ("6.283", "12.566"), PI),
+        ("Find one divided by r.", ("0.33", "0.5"), ROUND),
+        ("Check if it is a valid email.", ('"Valid Email"', '"Invalid"', '"Valid Email"'), ""),
+        ("Check whether it is even or odd.", ('"Even"', '"Odd"', '"Odd"'), ""),
+    ],
+)
+def test_a_value_that_the_statement_does_not_name_is_unstated(
+    statement: str, outputs: tuple[str, ...], code: str
+) -> None:
+    assert FLAG in find_flags(valued(statement, outputs, code))
+
+
+@pytest.mark.parametrize(
+    ("statement", "outputs", "code"),
+    [
+        ("Find the last place, or None.", ("10", "7", "null"), ""),
+        ("Return True if it is so, else the rest.", ("true", "3", "true"), ""),
+        ("Find the first repeated word, None without one.", ('"ab"', '"None"', '"ca"'), ""),
+        ("Find the first even word, or -1.", ('"ab"', '"-1"', '"ca"'), ""),
+        ("Find the circumference; take 3.1415 for pi.", ("6.283", "12.566"), PI),
+        ("Find one divided by r, to two decimals.", ("0.33", "0.5"), ROUND),
+        ("Find one divided by r.", ("1.0", "0.5"), ROUND),
+        ("Check whether it is even, and return 'Even' or 'Odd'.", ('"Even"', '"Odd"', '"Odd"'), ""),
+        ("Check it, and return it reversed.", ('"ab"', '"ba"', '"cd"'), ""),
+    ],
+)
+def test_a_value_that_is_named_or_computed_is_not(
+    statement: str, outputs: tuple[str, ...], code: str
+) -> None:
+    assert FLAG not in find_flags(valued(statement, outputs, code))
+
+
+@pytest.mark.parametrize(
+    ("statement", "is_flagged"), [("Extract the pairs.", True), ("Return the set of pairs.", False)]
+)
+def test_a_set_is_no_list(statement: str, is_flagged: bool) -> None:
+    program = TestCase(input="", output="assert f([1, 2]) == {1, 2}")
+    row = make(statement, {}, assertions=Assertions(), tests=(program,))
+    assert (FLAG in find_flags(row)) == is_flagged

@@ -4,12 +4,13 @@ import pytest
 
 from microcoder.data.formats.candidates import Candidate, Origin, Rejection
 from microcoder.data.testgen.answers import Answering
+from microcoder.data.testgen.copies import count_voters
 from microcoder.data.testgen.differences import Settled, vote
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.programs import find_references
 from microcoder.data.testgen.settings import GenerateSettings
 from microcoder.data.testgen.stage import generate
-from microcoder.judge.core.types import Checker
+from microcoder.judge.core.types import Checker, Program
 from tests.data.testgen.conftest import Open
 from tests.data.testgen.test_generate import make_candidate
 
@@ -69,7 +70,8 @@ def test_a_program_that_is_outvoted_on_few_inputs_is_known_to_be_wrong(judges: O
         for solution in row.solutions:
             known[solution.code] = solution.known
         assert known == {count: "accepted", other: "accepted", wrong: "wrong_answer"}
-        assert "2 accepted programs agree against accepted program on " in str(row.lineage)
+        assert "2 accepted programs agree on " in str(row.lineage)
+        assert ", against accepted program" in str(row.lineage)
         lengths = set()
         for test in row.tests:
             lengths.add(test.input.count(",") + 1)
@@ -115,3 +117,64 @@ def test_accepted_programs_that_do_not_answer_are_asked_before_one_is_outvoted(
     assert voted_on(judges, wrong, DOUBLES, ADDS, other) is None
     known = known_of(voted_on(judges, wrong, DOUBLES, ADDS, other, SHIFTS))
     assert known == ["wrong_answer", "accepted", "accepted", "wrong_answer", "accepted"]
+
+
+def test_copies_of_one_program_have_one_vote(judges: Open) -> None:
+    wrong = WRONG_OF_NONE.format(1)
+    renamed = "# mine\nvalue = int(input())\nprint( 2 * value  or  1 )\n"
+    # The same mistake twice says nothing against a program without it.
+    assert voted_on(judges, wrong, renamed, DOUBLES) is None
+    # And nothing of it is left where two others do not have it.
+    known = known_of(voted_on(judges, DOUBLES, ADDS, wrong, renamed))
+    assert known == ["accepted", "accepted", "wrong_answer", "wrong_answer"]
+
+
+def test_a_program_that_crashes_agrees_with_nobody(judges: Open) -> None:
+    crashing = "n = int(input())\nprint(2 * n if n else 1 // n)\n"
+    assert voted_on(judges, WRONG_OF_NONE.format(1), crashing, ADDS) is None
+    known = known_of(voted_on(judges, WRONG_OF_NONE.format(1), DOUBLES, ADDS, crashing))
+    assert known == ["wrong_answer", "accepted", "accepted", "accepted"]
+
+
+def test_what_became_a_test_after_all_is_no_longer_counted_as_lost(judges: Open) -> None:
+    voted = voted_on(judges, DOUBLES, ADDS, WRONG_OF_NONE.format(1))
+    assert voted is not None
+    assert min(voted.answering.dropped.values()) == 0
+
+
+PYTHON = """class A:
+    def f(self, xs: list[int]) -> int:
+        '''Largest.'''
+        return max(xs)
+"""
+CPP = "#include <iostream>\nint f(int n) { return max(n, 1); } // one\nint main() { f(2); }\n"
+COPIES = (
+    (PYTHON, PYTHON.replace("xs", "values"), "python"),
+    (PYTHON, PYTHON.replace("        '''Largest.'''\n", "        # Largest.\n"), "python"),
+    (
+        PYTHON,
+        PYTHON.replace("(self, xs: list[int]) -> int", "(self, a)").replace("xs", "a"),
+        "python",
+    ),
+    (CPP, CPP.replace("int n", "int m").replace("(n,", "(m,"), "cpp"),
+    (CPP, CPP.replace("f(", "best(").replace(" // one", ""), "cpp"),
+    (CPP, CPP.replace("{ ", "{\n\t").replace("#include <iostream>\n", ""), "cpp"),
+)
+OTHERS = (
+    (PYTHON, PYTHON.replace("max", "min"), "python"),
+    (PYTHON, PYTHON.replace("max(xs)", "max(xs) + 1"), "python"),
+    (CPP, CPP.replace("max", "min"), "cpp"),
+    (CPP, CPP.replace("1)", "2)"), "cpp"),
+)
+
+
+@pytest.mark.parametrize(("first", "second", "language"), COPIES)
+def test_spaces_comments_and_names_make_no_other_program(
+    first: str, second: str, language: str
+) -> None:
+    assert count_voters([Program(first, language), Program(second, language)]) == 1
+
+
+@pytest.mark.parametrize(("first", "second", "language"), OTHERS)
+def test_what_is_called_or_added_does(first: str, second: str, language: str) -> None:
+    assert count_voters([Program(first, language), Program(second, language)]) == 2

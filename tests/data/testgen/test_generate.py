@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from microcoder.data.clean.samples import count_hidden, find_shown
+from microcoder.data.clean.shown import count_hidden, find_shown
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import (
     Candidate,

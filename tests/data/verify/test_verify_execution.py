@@ -145,6 +145,38 @@ def test_every_reason_is_given_for_what_it_says(
     assert rejected.candidate is not None
 
 
+SHOWS = "Add two numbers.\n\n## Example 1\n\nInput:\n\n```\n2 3\n```\n\nOutput:\n\n```\n{}\n```\n"
+
+
+def test_an_example_that_accepted_programs_contradict_turns_a_problem_away(judge: Judge) -> None:
+    refused = verify_one(judge, statement=SHOWS.format(6), solutions=accepted(RIGHT, ALSO_RIGHT))
+    assert isinstance(refused, Rejection)
+    assert refused.reason == "contradicts_examples"
+    assert refused.detail == "the statement shows 2 3 -> 6"
+    # The decision about a problem is about its examples, too.
+    assert isinstance(verify_one(judge, statement=SHOWS.format(5)), Candidate)
+
+
+def test_an_example_of_a_function_is_run_beside_tests_that_are_programs(judge: Judge) -> None:
+    fields = {
+        "fn_name": "largest",
+        "starter_code": "def largest(numbers):\n    ",
+        "assertions": {},
+        "tests": [
+            {"input": "", "output": f"assert largest([{n}, 1]) == {n}"} for n in (2, 3, 4, 5, 6)
+        ],
+        "solutions": accepted("def largest(numbers):\n    return max(numbers)\n"),
+    }
+    right = (
+        "Return the largest number.\n\n>>> largest((7, 8))\n8\n>>> largest([0.3333, 0.25])\n0.33"
+    )
+    assert isinstance(verify_one(judge, statement=right, **fields), Candidate)
+    refused = verify_one(judge, statement=right.replace("\n8", "\n7"), **fields)
+    assert isinstance(refused, Rejection)
+    assert refused.reason == "contradicts_examples"
+    assert "(7, 8)" in refused.detail
+
+
 def test_a_program_that_is_late_in_its_first_run_is_dropped_and_the_problem_kept(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:

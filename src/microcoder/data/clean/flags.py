@@ -2,13 +2,13 @@
 
 import re
 
-from microcoder.data.clean.many_answers import says_many_answers
+from microcoder.data.clean.many_answers import says_many_answers, shows_another_answer
 from microcoder.data.clean.orders import FLAG, says_any_order
 from microcoder.data.clean.pictures import IMAGE, needs_picture
 from microcoder.data.clean.samples import samples_of, values_of
 from microcoder.data.clean.sections import Sections, split
 from microcoder.data.clean.unstated import FLAG as UNSTATED
-from microcoder.data.clean.unstated import has_unstated_text
+from microcoder.data.clean.unstated import has_unstated_answer
 from microcoder.data.formats.candidates import Candidate
 
 _INTERACTIVE = re.compile(
@@ -32,8 +32,8 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
 
     `has_image` (a picture, kept as a reference), `needs_image` (the text leaves something to a
     picture), `interactive`, `many_answers` (several answers are
-    right and nothing but a comparison decides), `unstated_output` (the tests expect a text that
-    the statement never names), `samples_missing` (an example of the statement is
+    right and nothing but a comparison decides), `unstated_output` (the tests expect what the
+    statement never names), `samples_missing` (an example of the statement is
     not among the tests), `samples_differ` (a test has an example's input and another output). An
     interactor decides about all but the pictures.
     """
@@ -51,7 +51,7 @@ def find_flags(candidate: Candidate) -> tuple[str, ...]:
     only_compares = candidate.checker.type in _COMPARISONS or FLAG in flags
     if only_compares and _has_many_answers(candidate, words):
         flags.add("many_answers")
-    if candidate.checker.type in _COMPARISONS and has_unstated_text(candidate):
+    if candidate.checker.type in _COMPARISONS and has_unstated_answer(candidate):
         flags.add(UNSTATED)
     flags |= _compare_samples(candidate, sections)
     return tuple(sorted(flags))
@@ -61,6 +61,9 @@ def _has_many_answers(candidate: Candidate, words: str) -> bool:
     """Whether a statement speaks of several right answers."""
     if says_many_answers(words):
         return True
+    for example in split(candidate.statement).examples:
+        if shows_another_answer(example.explanation):
+            return True
     # Those that have a checker for that were given it (`find_order`, `find_printed_order`).
     has_no_order = candidate.fn_name is None and FLAG not in candidate.flags
     return has_no_order and says_any_order(words)

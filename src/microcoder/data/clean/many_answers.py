@@ -30,6 +30,19 @@ _NO_ANSWER = (
     r"|number of|kind of|prompts?|blank|unnecessary|remaining|newlines?|messages?)"
 )
 """What a program must print none of."""
+_OF_ONE = (
+    rf"(?:of|that|which|with|in|from|whose|where|and|or|for|as|one|two|three|four|five|six|[a-z]"
+    rf"|answers|solutions|outputs|results|{_SUCH})\b"
+)
+"""What makes one answer of a plural: "any two indices", "any valid pairs", "any solutions"."""
+_ANY = (
+    rf"any(?! (?:(?!{_OF_ONE})[a-z-]+ ){{0,2}}(?!{_OF_ONE})[a-z-]{{2,}}(?<![sui])s\b"
+    r"(?! \W{0,2}[b-z]\b))"
+)
+"""Not before a plural: "return any numbers above 5" asks for all of these.
+
+"Any indices i and j" are one answer.
+"""
 _BEST = (
     r"(?:shortest|longest|smallest|largest|best|cheapest|fastest|minimal|maximal|minimum|maximum"
     r"|remaining|equivalent)"
@@ -70,12 +83,12 @@ _MANY_ANSWERS = re.compile(
             rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
             rf"\b{_RETURN} (?!{_EITHER_OR}){_WHICHEVER}\b",
             # Return any grid such that ...; the size of any such subarray; find any peak and ...
-            rf"{NOT_DENIED}{_RETURN} any (?!{_NO_ANSWER}\b)[\w\[]",
+            rf"{NOT_DENIED}{_RETURN} {_ANY} (?!{_NO_ANSWER}\b)[\w\[]",
             rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
-            r"\b(?:find|construct|build) any (?!two\b)[^.\n]{1,80}"
+            rf"\b(?:find|construct|build) {_ANY} (?!two\b)[^.\n]{{1,80}}"
             rf"\b(?:and {_RETURN}|or (?:report|determine|say|{_RETURN}))\b",
             # Print any of them; output any.
-            rf"{VERB} (?:them |it |the answer )?(?:any|an arbitrary|arbitrary)"
+            rf"{VERB} (?:them |it |the answer )?(?:{_ANY}|an arbitrary|arbitrary)"
             rf"(?: (?:one|of (?:them|the)\b|{_SUCH}\b|{_ANSWER}\b)|{_END})",
             # "If the lock displays any of these codes" is another matter.
             rf"{VERB} any of (?:these|those)(?: (?:{_SUCH}\b|{_ANSWER}\b)|{_END})",
@@ -126,8 +139,20 @@ _MANY_ANSWERS = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 """Words of a problem with several right answers."""
+_ALSO_ACCEPTED = re.compile(
+    r"\b(?:is|are|was|were|be|been|'s)(?: also)? (?:also accepted|accepted as well|accepted too)\b"
+    r"|\b(?:would|will) also (?:be|have been) (?:accepted|considered correct)\b"
+    r"|\banother (?:valid|correct|possible|acceptable) (?:answer|output)\b",
+    re.IGNORECASE,
+)
+"""Words of an example that has another right answer than the one that it shows."""
 
 
 def says_many_answers(words: str) -> bool:
     """Whether a statement, without its examples, says that several answers are right."""
     return _MANY_ANSWERS.search(words.replace("*", "")) is not None
+
+
+def shows_another_answer(explanation: str) -> bool:
+    """Whether what explains an example says that another answer is right, too."""
+    return _ALSO_ACCEPTED.search(explanation) is not None

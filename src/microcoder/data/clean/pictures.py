@@ -74,6 +74,19 @@ _LINE_BREAK = re.compile(r"(?<![.:!?])\n(?=[^\n#*!-])")
 """A line break inside a sentence."""
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+|\n+")
 _PRINTED = re.compile(r"\b(?:input|output|print(?:s|ed)?|format)\b", re.IGNORECASE)
+_NAMED_SHAPE = re.compile(
+    r"\ban? (?:regular [a-z]+|circle|cube|square|triangle|rectangle|tetrahedron)(?: [A-Z])?"
+    r" is (?:shown|given|depicted|drawn)\b",
+    re.IGNORECASE,
+)
+"""A shape that everybody can draw: its picture only gives it a name."""
+_ANNOUNCED = re.compile(r"^(?P<what>[^\n]{1,80}):[ \t*_]*\n+(?P<item>[^\n]+)\n+[^\n]", re.MULTILINE)
+"""A short line that ends in a colon, with what it announces on lines of their own."""
+_ON_PICTURE = re.compile(rf"\b(?:{_PICTURE}|shown)\b", re.IGNORECASE)
+_THING = re.compile(r"[^\W\d_]{5,}")
+"""A word that may name a thing."""
+_MOST_THINGS = 3
+"""Words before those that speak of a picture which may name what is on it."""
 _AS_DATA = re.compile(r"\b(?:pixels?|matrix|grid of|bitmap|photo\w*)\b", re.IGNORECASE)
 """Words of a problem about pictures."""
 
@@ -90,11 +103,32 @@ def needs_picture(sections: Sections) -> bool:
         return False
     is_displayed = _DISPLAYED.search(text) is not None
     for sentence in _SENTENCE_END.split(_LINE_BREAK.sub(" ", text)):
-        if _EXAMPLE.search(sentence):
+        if _EXAMPLE.search(sentence) or _NAMED_SHAPE.search(sentence):
             continue
-        if _BY_PICTURE.search(sentence) or _IN_PLACE.search(sentence):
+        if _IN_PLACE.search(sentence) or (is_displayed and _SHADED.search(sentence)):
             return True
-        if is_displayed and _SHADED.search(sentence):
+        found = _BY_PICTURE.search(sentence)
+        if found is not None and not _is_spelled_out(sentence[: found.start()], text):
+            return True
+    return False
+
+
+def _is_spelled_out(before: str, text: str) -> bool:
+    """Whether a list of the text says what the picture shows.
+
+    "One row of a keyboard like the image below" is whole where "In the keyboard:" is followed by
+    the rows.
+
+    Args:
+        before: the sentence up to its words about the picture.
+        text: the statement.
+    """
+    things = [word.lower() for word in _THING.findall(before)][-_MOST_THINGS:]
+    for list_found in _ANNOUNCED.finditer(text):
+        announced = list_found["what"].lower()
+        # A picture below the colon, or named before it, is the one that is asked for.
+        of_picture = IMAGE.search(list_found["item"]) or _ON_PICTURE.search(announced)
+        if of_picture is None and any(thing in announced for thing in things):
             return True
     return False
 

@@ -1,8 +1,6 @@
 """Compares the tests of a problem with the examples in its statement.
 
 `restore_samples` puts a package's samples into its statement, as the judge's page shows them.
-`find_shown` says which tests a statement shows: their answers could be written down in place of a
-solution.
 """
 
 import re
@@ -13,10 +11,6 @@ from microcoder.data.formats.candidates import Candidate
 
 _SAMPLE_GROUPS = ("sample", "example", "public")
 """Beginnings of the names of groups that are shown to solvers."""
-_LEAST_VALUES = 4
-"""Fewest values of an input that count as shown if they stand side by side in the statement."""
-_MOST_SHOWN = 2000
-"""Characters of an input; a longer one counts as not shown unless it is among the samples."""
 _SAMPLE_CHARACTERS = 4_000
 """Most characters, input and output together, of a package's sample in the statement (our choice).
 
@@ -89,39 +83,6 @@ def _values(example: Example) -> tuple[str, str]:
 def is_sample(group: str) -> bool:
     """Whether tests of a group are shown to solvers, by its name: `sample`, `example`, `public`."""
     return group.partition("/")[0].lower().startswith(_SAMPLE_GROUPS)
-
-
-def find_shown(candidate: Candidate) -> tuple[bool, ...]:
-    """Return for each test whether the statement shows its input.
-
-    It does if a package lists the test as a sample, if an example of the statement has its values,
-    or if its values (four or more) stand in the statement one after the other.
-    """
-    statement = candidate.statement
-    samples = {given for given, _ in samples_of(split(statement))}
-    # Spaces at both ends, so that only whole values are found in it.
-    everything = f" {values_of(statement)} "
-    groups = candidate.groups or ("",) * len(candidate.tests)
-
-    def is_shown(given: str, group: str) -> bool:
-        if is_sample(group):
-            return True
-        if len(given) > _MOST_SHOWN:
-            return False
-        values = values_of(given)
-        if values in samples:
-            return True
-        num_values = values.count(" ") + 1
-        return num_values >= _LEAST_VALUES and f" {values} " in everything
-
-    return tuple(
-        is_shown(test.input, group) for test, group in zip(candidate.tests, groups, strict=True)
-    )
-
-
-def count_hidden(candidate: Candidate) -> int:
-    """Return how many tests the statement does not show."""
-    return len(candidate.tests) - sum(find_shown(candidate))
 
 
 def samples_of(sections: Sections) -> tuple[tuple[str, str], ...]:

@@ -5,6 +5,7 @@ splitting that again gives the same parts. Text that is under no heading stays w
 is dropped.
 """
 
+import ast
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,12 +14,15 @@ from microcoder.data.clean.headings import Heading, read_heading
 from microcoder.data.clean.markdown import write_fence
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.programs import head_of
+from microcoder.data.formats.values import parse_python
 
 _PROSE_PARAGRAPH = re.compile(r"(?:[^\W\d_]{2,}[ ,]+){3,}|[。，]|[一-鿿]{6,}")
 _UNFINISHED = re.compile(r"[a-z,]\s*$")
 """A line whose sentence goes on in the next."""
 _EXPLAINS = re.compile(r"(?:examples in words|explanation|解释|样例解释)", re.IGNORECASE)
 """The heading of a part that explains the examples."""
+_PYTHON = re.compile(r"\s*(?:from|import|def|class|async|@|#)\b")
+"""The beginning of a text that may be a program."""
 _FENCE = re.compile(r"\s*(`{3,}|~{3,})")
 _FENCED = re.compile(r"(`{3,}|~{3,})[^\n]*\n(.*?)\n?[ \t]*\1[ \t]*(?:\n|$)(.*)", re.DOTALL)
 """A code block, its content and what follows."""
@@ -120,10 +124,22 @@ class _Draft:
 
 
 def split(text: str) -> Sections:
-    """Return the parts of a statement; with no heading in it, all of it is `statement`."""
+    """Return the parts of a statement; with no heading in it, all of it is `statement`.
+
+    So is a Python function whose docstring is the statement: what looks like a heading is a line of
+    its code.
+    """
+    if _PYTHON.match(text) and _is_function(text):
+        return Sections(statement=_join(text.split("\n")))
     unglued = _GLUED.sub("\n", text)
     lines = list(_mark_code(unglued.split("\n")))
     return _finish(_Splitter(lines).split())
+
+
+def _is_function(text: str) -> bool:
+    """Whether a text is Python that ends with a function; a docstring is body enough."""
+    tree = parse_python(text)
+    return tree is not None and isinstance(tree.body[-1], ast.FunctionDef)
 
 
 class _Splitter:

@@ -67,6 +67,13 @@ _COMPARED_AT_ONCE = 32
 """Problems whose programs are compared at once: a benchmark's program is loaded once for all."""
 _BYTES_AT_ONCE = 16 << 20
 """Bytes of tests at which a batch to verify ends early: each byte is several times in memory."""
+_EXAMPLES = (
+    "microcoder.data.clean.examples",
+    "microcoder.data.clean.samples",
+    "microcoder.data.clean.sections",
+    "microcoder.data.clean.headings",
+)
+"""What reads a statement's examples, which verify runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -427,8 +434,9 @@ def open_verify(
     store = opened.enter_context(VerdictStore(path))
     decisions = resources.open_decisions(
         judge,
-        settings.model_dump_json(),
-        code=("microcoder.data.verify",),
+        # What else is asked of a problem is asked of what its runs have shown.
+        settings.model_dump_json(include={"max_tests"}),
+        code=("microcoder.data.verify", *_EXAMPLES),
     )
     # So many that all workers are busy, and few enough that progress is shown by rows.
     most = max(_LEAST_AT_ONCE, _AT_ONCE_A_WORKER * judge.workers)

@@ -403,7 +403,7 @@ REASONS: dict[str, str] = {
     "interactive": "the program talks with a judge, which the source does not give",
     "file_io": "the program reads or writes files",
     "many_answers": "several answers are right and no checker decides",
-    "unstated_output": "its tests expect a text that its statement never names",
+    "unstated_output": "its tests expect a text or value that its statement never names",
     "gives_points": "its output validator gives points, without a pass mark",
     "needs_files": "a program is built together with files of its package",
     "no_tests": "nothing to judge an answer by, and nothing could be made",

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pydantic import ValidationError
 
-from microcoder.data.clean.samples import count_hidden
+from microcoder.data.clean.shown import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.pipeline.parts import cut
 from microcoder.data.sources import MARKER
@@ -121,8 +121,19 @@ class Tally:
     """Ids of problems whose tests a guess is likely to pass."""
     counts: dict[str, Counter[str]] = field(default_factory=_no_counts)
     """Problems by licence, year and so on."""
+    nums_hidden: Counter[int] = field(default_factory=Counter)
+    """Problems by how many of their tests the statement does not show."""
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Rejected rows, by stage and reason."""
+
+    def find_hidden(self, share: float) -> int:
+        """Return how many hidden tests this share of the problems has at most; 0 without any."""
+        left = share * self.num_problems
+        for num_hidden in sorted(self.nums_hidden):
+            left -= self.nums_hidden[num_hidden]
+            if left <= 0:
+                return num_hidden
+        return 0
 
     def count_problem(self, row: Mapping[str, Any]) -> None:
         """Add a row of the problems table to all counts but `reasons`."""
@@ -136,6 +147,7 @@ class Tally:
         if row["coin_chance"] > MOST_GUESSED:
             self.guessable.append(row["id"])
         num_hidden = row["num_hidden_tests"]
+        self.nums_hidden[num_hidden] += 1
         hidden = "10 or more" if num_hidden >= _MANY else str(num_hidden)
         style = "function call" if row["fn_name"] else "stdin and stdout"
         self.counts["hidden tests"][hidden] += 1

@@ -106,6 +106,11 @@ class Answering:
     """CPU seconds that a reference gets for an input now."""
     differences: list[Difference] = field(default_factory=list)
     """Where references gave different outputs, as far as these are short."""
+    silent: dict[str, set[int]] = field(default_factory=dict)
+    """Inputs, and the references of which nothing is known there: they crashed, were late, or gave
+    an output that was cut."""
+    lost: dict[str, str] = field(default_factory=dict)
+    """Answered inputs that became no test, and why, as in `dropped`."""
     num_answered: int = 0
     """Inputs that the first reference answered."""
 
@@ -176,6 +181,13 @@ class Answering:
                     )
                 )
         return tests
+
+    def take_back(self, tests: Sequence[MadeTest]) -> None:
+        """Count inputs as lost no longer that have become tests after all."""
+        for made in tests:
+            why = self.lost.pop(made.test.input, None)
+            if why is not None:
+                self.dropped[why] -= 1
 
     def problem(
         self,
@@ -366,17 +378,15 @@ class Answering:
                 # Of the reference machine, as all seconds that decide.
                 elif known is not None:
                     seconds[number] = max(known, result.cpu_seconds / time_scale)
-        num_lost_late = 0
-        num_lost = 0
         for number, (made, _) in enumerate(answered):
             if seconds[number] is not None:
                 continue
-            num_lost += 1
+            why = "references disagree"
             if number in late:
-                num_lost_late += 1
+                why = "a reference too slow"
                 self.too_slow.append(made)
-        self.dropped["a reference too slow"] += num_lost_late
-        self.dropped["references disagree"] += num_lost - num_lost_late
+            self.dropped[why] += 1
+            self.lost[made.text] = why
         self._repeat(tests, seconds)
         return seconds
 
@@ -386,13 +396,20 @@ class Answering:
         results: Sequence[TestResult],
         reference: int,
     ) -> None:
-        """Note the certified inputs for which a reference gave something else than the first."""
-        for (made, test), result in zip(answered, results, strict=False):
-            if result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+        """Note the certified inputs for which a reference gave something else than the first.
+
+        Also those for which nothing of it is known.
+        """
+        # Fewer results than inputs where the judge stopped at a limit.
+        for number, (made, test) in enumerate(answered):
+            result = results[number] if number < len(results) else None
+            if result is not None and result.verdict is Outcome.ACCEPTED:
                 continue
-            is_certified = made.origin.certificate in ("package", "model")
-            if is_certified and not _CUT.search(result.output):
-                self.differences.append(Difference(test, result.output, reference))
+            output = _find_whole_output(result)
+            if output is None:
+                self.silent.setdefault(test.input, set()).add(reference)
+            elif made.origin.certificate in ("package", "model"):
+                self.differences.append(Difference(test, output, reference))
 
     def _judge_past_limits(self, tests: Sequence[TestCase]) -> list[list[TestResult]]:
         """Return the results of each reference, in the order of the tests.
@@ -487,6 +504,13 @@ class Answering:
     def _drop(self, why: str) -> None:
         """Count an input that becomes no test."""
         self.dropped[why] += 1
+
+
+def _find_whole_output(result: TestResult | None) -> str | None:
+    """Return the wrong answer of a test, whole; None if there is none, or a part of it."""
+    if result is None or result.verdict is not Outcome.WRONG_ANSWER or result.output is None:
+        return None
+    return None if _CUT.search(result.output) else result.output
 
 
 def _length(made: MadeInput) -> int:

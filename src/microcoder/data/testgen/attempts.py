@@ -10,7 +10,7 @@ lineage says how many agreed, and on what.
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from microcoder.data.clean.samples import count_hidden
+from microcoder.data.clean.shown import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.testgen.answers import Answering, Judges

@@ -6,11 +6,12 @@ agree against it show.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Difference
+from microcoder.data.testgen.copies import count_voters
 from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.data.testgen.programs import find_references
 from microcoder.judge.compare.compare import compare_output, compare_value
@@ -59,7 +60,7 @@ class Settled(NamedTuple):
 class _Others(NamedTuple):
     """What accepted programs that are no references say of tests."""
 
-    num_passing: int
+    passing: list[Program]
     refused: list[Program]
     """Those that give a wrong answer."""
 
@@ -70,7 +71,7 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     A mistake that a source's own tests never met shows on few inputs. Where programs differ on
     many, more than one answer is right, and nothing follows from a vote. So it is where as many
     accepted programs fail the returned tests as pass them. Those on which the rest agree are these
-    tests.
+    tests. Copies of one program have one vote.
 
     Args:
         answering: what has answered the inputs.
@@ -81,7 +82,7 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     for number, program in enumerate(answering.references):
         if number not in outvoted:
             left.append(program)
-    if not outvoted or len(set(left)) < _LEAST_AGREEING:
+    if not outvoted or count_voters(left) < _LEAST_AGREEING:
         return None
     disputed = {item.test.input for item in answering.differences}
     again = Answering(answering.judges, answering.candidate, left)
@@ -90,24 +91,37 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     if not tests:
         return None
     others = _ask_others(answering, tests)
-    num_agreeing = len(left) + others.num_passing
-    if len(outvoted) + len(others.refused) >= num_agreeing:
+    against = [answering.references[number] for number in sorted(outvoted)]
+    num_agreeing = count_voters([*left, *others.passing])
+    if count_voters([*against, *others.refused]) >= num_agreeing:
         return None
-    wrong = {answering.references[number].code for number in outvoted}
-    wrong.update(program.code for program in others.refused)
-    answering.dropped["references disagree"] -= len(tests)
+    answering.take_back(tests)
+    wrong = {program.code for program in (*against, *others.refused)}
+    on_inputs = f"on {len(tests)} of {answering.num_answered} certified inputs"
+    candidate = _mark_wrong(
+        answering.candidate,
+        wrong,
+        f"{num_agreeing} accepted programs agree {on_inputs}",
+    )
+    kept = Answering(answering.judges, candidate, left, answering.dropped)
+    return Settled(kept, tests)
+
+
+def _mark_wrong(candidate: Candidate, wrong: Collection[str | None], shares: str) -> Candidate:
+    """Return a candidate whose accepted programs with this code are known to be wrong.
+
+    Args:
+        shares: how many agree against them, and on what.
+    """
     solutions = []
     names = []
-    for solution in answering.candidate.solutions:
+    for solution in candidate.solutions:
         if solution.code in wrong and solution.known == "accepted":
             names.append(solution.name or "accepted program")
             solution = solution.model_copy(update={"known": "wrong_answer"})
         solutions.append(solution)
-    shares = f"{num_agreeing} accepted programs agree against {', '.join(names)}"
-    detail = f"{shares} on {len(tests)} of {answering.num_answered} certified inputs"
-    candidate = answering.candidate.change("generate", STEP, detail, solutions=tuple(solutions))
-    kept = Answering(answering.judges, candidate, left, answering.dropped)
-    return Settled(kept, tests)
+    detail = f"{shares}, against {', '.join(names)}"
+    return candidate.change("generate", STEP, detail, solutions=tuple(solutions))
 
 
 def _ask_others(answering: Answering, tests: Sequence[MadeTest]) -> _Others:
@@ -117,19 +131,19 @@ def _ask_others(answering: Answering, tests: Sequence[MadeTest]) -> _Others:
         if program not in answering.references:
             programs.append(program)
     programs = programs[:_MOST_OTHERS]
+    passing: list[Program] = []
     refused: list[Program] = []
     if not programs:
-        return _Others(0, refused)
+        return _Others(passing, refused)
     given = [made.test for made in tests]
     verdicts = answering.judge_briefly(programs, given, seconds=_OTHERS_SECONDS)
-    num_passing = 0
     for program, verdict in zip(programs, verdicts, strict=True):
         if verdict.is_accepted:
-            num_passing += 1
+            passing.append(program)
         # One that crashes or is late says nothing.
         elif verdict.outcome is Outcome.WRONG_ANSWER:
             refused.append(program)
-    return _Others(num_passing, refused)
+    return _Others(passing, refused)
 
 
 def _find_outvoted(answering: Answering) -> set[int]:
@@ -140,20 +154,37 @@ def _find_outvoted(answering: Answering) -> set[int]:
     if candidate.checker.type == "program" or num_references <= _LEAST_AGREEING:
         return set()
     num_outvoted: Counter[int] = Counter()
-    for differing in _by_input(answering).values():
+    for text, differing in _by_input(answering).items():
         # Another number of digits is no mistake.
         if any(_accepts(_ROUNDED, item, candidate) for item in differing):
             continue
-        outputs = {item.reference: " ".join(item.output.split()) for item in differing}
-        # Those without an output of their own agree with the first, which is not to print nothing.
-        groups: dict[str | None, list[int]] = {}
-        for number in range(num_references):
-            groups.setdefault(outputs.get(number), []).append(number)
-        largest = max(groups.values(), key=len)
-        if len(largest) >= _LEAST_AGREEING and 2 * len(largest) > num_references:
-            num_outvoted.update(set(range(num_references)) - set(largest))
+        groups = _group_by_output(answering, text, differing)
+        sizes = []
+        for group in groups:
+            sizes.append(count_voters([answering.references[number] for number in group]))
+        largest = groups[sizes.index(max(sizes))]
+        if max(sizes) >= _LEAST_AGREEING and 2 * max(sizes) > sum(sizes):
+            for group in groups:
+                if group is not largest:
+                    num_outvoted.update(group)
     most = _LEAST_SHARE * answering.num_answered
     return {number for number, count in num_outvoted.items() if count < most}
+
+
+def _group_by_output(
+    answering: Answering,
+    text: str,
+    differing: Sequence[Difference],
+) -> list[list[int]]:
+    """Return the references by what they give for an input, without those that give nothing."""
+    outputs = {item.reference: " ".join(item.output.split()) for item in differing}
+    silent = answering.silent.get(text, set())
+    # Those without an output of their own agree with the first, which is not to print nothing.
+    groups: dict[str | None, list[int]] = {}
+    for number in range(len(answering.references)):
+        if number not in silent:
+            groups.setdefault(outputs.get(number), []).append(number)
+    return list(groups.values())
 
 
 def settle(answering: Answering) -> Candidate | Rejection:
@@ -182,9 +213,13 @@ def settle(answering: Answering) -> Candidate | Rejection:
 def _are_many(answering: Answering) -> bool:
     """Whether differences are so many, and of so many programs, that no single one is wrong."""
     num_inputs = 0
-    for differing in _by_input(answering).values():
+    for text, differing in _by_input(answering).items():
+        agreeing = 0
+        for group in _group_by_output(answering, text, differing):
+            voters = count_voters([answering.references[number] for number in group])
+            agreeing = max(agreeing, voters)
         # Two that agree against one show that one to be wrong.
-        if _count_agreeing(differing, len(answering.references)) < _LEAST_AGREEING:
+        if agreeing < _LEAST_AGREEING:
             num_inputs += 1
     return num_inputs >= max(_LEAST_INPUTS, _LEAST_SHARE * answering.num_answered)
 
@@ -195,18 +230,6 @@ def _by_input(answering: Answering) -> dict[str, list[Difference]]:
     for difference in answering.differences:
         by_input.setdefault(difference.test.input, []).append(difference)
     return by_input
-
-
-def _count_agreeing(differing: Sequence[Difference], num_references: int) -> int:
-    """Return how many programs the largest group has that gives one output for an input.
-
-    Args:
-        differing: the outputs for it that are not the first program's.
-        num_references: programs; those that do not differ agree with the first.
-    """
-    outputs = {item.reference: " ".join(item.output.split()) for item in differing}
-    groups = Counter(outputs.values())
-    return max(num_references - len(outputs), *groups.values())
 
 
 def _accepts(rule: Checker, difference: Difference, candidate: Candidate) -> bool:

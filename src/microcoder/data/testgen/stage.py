@@ -7,7 +7,7 @@ package's own -> mutated, changed, tiny, largest -> a model's -> certified by va
 from collections import Counter
 from collections.abc import Callable, Sequence
 
-from microcoder.data.clean.samples import count_hidden
+from microcoder.data.clean.shown import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Rejection
 from microcoder.data.testgen.answers import Answering, Judges

@@ -1,11 +1,9 @@
 """What the verify stage returns for a problem whose programs ran: a candidate, or its rejection."""
 
-import ast
 from collections.abc import Sequence
 from typing import Any
 
-from microcoder.data.clean.samples import find_shown
-from microcoder.data.formats.assertions import is_claim
+from microcoder.data.clean.shown import count_hidden
 from microcoder.data.formats.candidates import Candidate, Rejection, Solution
 from microcoder.data.verify.choice import MOST_BYTES, MOST_SECONDS, VerifySettings
 from microcoder.data.verify.evidence import (
@@ -18,8 +16,7 @@ from microcoder.data.verify.evidence import (
     find_fault,
 )
 from microcoder.data.verify.rates import count_right
-from microcoder.judge.core.syntax import try_parse
-from microcoder.judge.core.types import Outcome, TestCase
+from microcoder.judge.core.types import Outcome
 
 
 def conclude(evidence: Evidence, settings: VerifySettings) -> Candidate | Rejection:
@@ -48,29 +45,24 @@ def _find_fault_of_choice(
     if not chosen:
         detail = f"no test within {MOST_BYTES} bytes, {MOST_SECONDS} s"
         return ("tests_too_large", detail)
-    shown = find_shown(candidate)
-    hidden = [candidate.tests[number] for number in chosen if not shown[number]]
-    if not hidden:
+    num_hidden = count_hidden(_with_tests(candidate, chosen))
+    if not num_hidden:
         detail = f"the statement shows all {len(chosen)} tests that are kept"
         return ("all_tests_shown", detail)
-    num_hidden = len(hidden)
-    if candidate.assertions is not None:
-        num_hidden = sum(_count_assertions(test) for test in hidden)
     if num_hidden < settings.min_hidden_tests:
         detail = f"{num_hidden} hidden tests, fewer than {settings.min_hidden_tests}"
         return ("few_hidden_tests", detail)
     return None
 
 
-def _count_assertions(test: TestCase) -> int:
-    """Return how many assertions a test that is Python holds, and 1 at least.
-
-    An exception that it asks for counts as one.
-    """
-    tree = try_parse(test.output)
-    if tree is None:
-        return 1
-    return max(1, sum(is_claim(node) for node in ast.walk(tree)))
+def _with_tests(candidate: Candidate, chosen: Sequence[int]) -> Candidate:
+    """Return a candidate with only these tests."""
+    return candidate.model_copy(
+        update={
+            "tests": _pick(candidate.tests, chosen),
+            "groups": _pick(candidate.groups, chosen),
+        }
+    )
 
 
 def _flag_slow_passes(candidate: Candidate, evidence: Evidence) -> Candidate:

@@ -75,6 +75,8 @@ class Evidence(Record):
     candidate: Candidate
     """The candidate with derived limits, and still with all its tests."""
     trials: tuple[Trial, ...]
+    contradicted: str = ""
+    """An example of the statement that its accepted programs contradict, in a line."""
 
     def tried_as(self, *roles: Role) -> list[Trial]:
         """Return the trials of programs with these roles, unless the sandbox failed."""
@@ -99,7 +101,12 @@ def find_fault(evidence: Evidence) -> Fault | None:
     accepted = evidence.tried_as("accepted")
     if not accepted:
         return _explain_missing_references(evidence)
-    return _find_failing(accepted) or _find_passing(evidence)
+    failing = _find_failing(accepted)
+    if failing is not None:
+        return failing
+    if evidence.contradicted:
+        return ("contradicts_examples", f"the statement shows {evidence.contradicted}")
+    return _find_passing(evidence)
 
 
 def _explain_missing_references(evidence: Evidence) -> Fault:

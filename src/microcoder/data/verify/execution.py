@@ -1,7 +1,7 @@
 """Verify by execution: every program of a batch of candidates through the Judge, phase by phase.
 
     accepted programs, generous limits, repeated -> limits -> again, under them
-    -> trivial -> known-wrong programs
+    -> on the statement's examples -> trivial -> known-wrong programs
 
 Pass a judge with `cache_size=0` and the stop rule `first_limit`: with `first_failure` a known-wrong
 program shows only the first test that catches it, and the choice of tests knows less.
@@ -18,6 +18,7 @@ from microcoder.data.decisions import Decisions
 from microcoder.data.formats.candidates import Candidate, Rejection, process_row
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.conclusion import conclude
+from microcoder.data.verify.contradictions import run_examples
 from microcoder.data.verify.evidence import TOO_SLOW, Evidence, Trial, chosen_tests
 from microcoder.data.verify.limits import cost_of, derive_limits
 from microcoder.data.verify.plans import PlannedProgram, PlannedRun, VerificationPlan, plan
@@ -114,7 +115,9 @@ def _run_plans(
     _run_again(run, sound, _RUNS - 1)
     _run_late_again(time, sound)
     sound = _with_passing(sound)
+    run_examples(run, sound)
     # Only for sound problems: the programs that follow are many.
+    sound = [item for item in sound if not item.contradicted]
     _run_trivial(run, sound)
     _run_others(run, sound, settings)
 
@@ -252,7 +255,7 @@ def _evidence_of(item: VerificationPlan) -> Evidence:
             programs.append(program)
     num_tests = len(item.candidate.tests)
     trials = tuple(_trial_of(program, num_tests) for program in programs)
-    return Evidence(candidate=item.candidate, trials=trials)
+    return Evidence(candidate=item.candidate, trials=trials, contradicted=item.contradicted)
 
 
 def _trial_of(program: PlannedProgram, num_tests: int) -> Trial:

@@ -90,6 +90,8 @@ class VerificationPlan:
     """CPU seconds per test that the problem is published with; 0 until limits are derived."""
     limits: Limits | None = None
     """Limits that the problem is published with; None until they are derived."""
+    contradicted: str = ""
+    """An example of the statement that its accepted programs contradict, in a line."""
     seconds_by_language: dict[str, float] = field(default_factory=dict)
     """Seconds per test of programs known to be too slow, by language, where no limit is stated.
 

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from microcoder.data.clean.samples import count_hidden
+from microcoder.data.clean.shown import count_hidden
 from microcoder.data.formats.candidates import Candidate
+from microcoder.data.formats.test_programs import list_calls
 from microcoder.data.verify.choice import VerifySettings
 from microcoder.data.verify.evidence import Evidence, Role, Trial, chosen_tests, find_fault
 from microcoder.judge.core.types import Outcome, Record
@@ -183,14 +184,16 @@ def guess_chances(candidate: Candidate) -> dict[str, float]:
 
     `constant_share`: the share of tests that the best constant answer passes. `coin_chance`: how
     often a coin passes all hidden tests, if the problem has at most two answers; else 0. Both are 0
-    where an interactor decides: its tests' outputs are no answers.
+    where an interactor decides: its tests' outputs are no answers. Of tests that are programs those
+    assertions count that are calls compared with a value.
     """
-    if candidate.interactor is not None:
+    tests = list_calls(candidate)
+    if candidate.interactor is not None or not tests:
         return {"constant_share": 0.0, "coin_chance": 0.0}
     # References may print YES where the source has Yes, and where the checker takes both they are
     # one answer.
     fold = str if candidate.checker.case_sensitive else str.casefold
-    answers = Counter(fold(test.output.strip()) for test in candidate.tests)
+    answers = Counter(fold(test.output.strip()) for test in tests)
     coin_chance = 0.0
     # Of one answer a guess is always right, and one to any power stays one.
     if len(answers) <= 2:

@@ -13,6 +13,11 @@ class _Recorded(Record):
 
     limits: Limits | None = None
     trials: tuple[Trial, ...]
+    contradicted: str = ""
+
+
+_UNREAD = TEXTS - {"statement"}
+"""Fields that decide nothing about a problem's runs; its statement has examples, which are run."""
 
 
 class Recorder:
@@ -26,7 +31,7 @@ class Recorder:
         """Return the evidence that was kept for a candidate; None if there is none."""
         if self._decisions is None:
             return None
-        kept = self._decisions.find(self._decisions.name(candidate, without=TEXTS))
+        kept = self._decisions.find(self._decisions.name(candidate, without=_UNREAD))
         return None if kept is None else _read(candidate, kept)
 
     def keep(
@@ -47,8 +52,12 @@ class Recorder:
         has_fault = any(trial.outcome is Outcome.SANDBOX_FAULT for trial in evidence.trials)
         if self._decisions is None or has_fault:
             return evidence
-        recorded = _Recorded(limits=plan.limits, trials=evidence.trials)
-        name = self._decisions.name(candidate, without=TEXTS)
+        recorded = _Recorded(
+            limits=plan.limits,
+            trials=evidence.trials,
+            contradicted=evidence.contradicted,
+        )
+        name = self._decisions.name(candidate, without=_UNREAD)
         return _read(candidate, self._decisions.keep(name, recorded.model_dump_json()))
 
 
@@ -56,4 +65,8 @@ def _read(candidate: Candidate, text: str) -> Evidence:
     recorded = _Recorded.model_validate_json(text)
     if recorded.limits is not None:
         candidate = with_limits(candidate, recorded.limits)
-    return Evidence(candidate=candidate, trials=recorded.trials)
+    return Evidence(
+        candidate=candidate,
+        trials=recorded.trials,
+        contradicted=recorded.contradicted,
+    )
