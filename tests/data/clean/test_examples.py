@@ -43,7 +43,7 @@ LEFT = (
 
 
 def row(statement: str, **fields: object) -> Candidate:
-    defaults = {"fn_name": "rises", "starter_code": STARTER}
+    defaults: dict[str, object] = {"fn_name": "rises", "starter_code": STARTER}
     defaults["tests"] = [{"input": "[3]\n1", "output": "0"}]
     known = {"id": "a", "dataset": "d", "statement": f"Count them.\n\n{statement}"}
     return Candidate.model_validate({**known, **defaults, **fields})

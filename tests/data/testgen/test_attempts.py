@@ -48,6 +48,12 @@ def test_attempts_that_agree_become_references_and_the_row_says_so(judges: Open)
     assert "of 3 attempts pass 2 tests; 2 agree on" in row.lineage[-1].detail
 
 
+def test_attempts_that_are_copies_confirm_nothing(judges: Open) -> None:
+    copy = OTHER.replace("nums", "values").replace("a < b", "a < b  # rises")
+    row = adopt(judges, OTHER, copy)
+    assert row.solutions == ()
+
+
 def test_attempts_without_a_majority_are_no_reference(judges: Open) -> None:
     row = adopt(judges, RIGHT, HARD_CODED)
     assert row.solutions == ()

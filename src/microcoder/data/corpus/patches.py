@@ -42,7 +42,7 @@ _POWER = re.compile(r"(?<![\w.])(?P<base>-?\d+)\^(?P<exponent>-?\d+)")
 _UNDECIDED = (Outcome.TIME_LIMIT, Outcome.MEMORY_LIMIT, Outcome.SANDBOX_FAULT)
 """Outcomes that say nothing about a test's answer."""
 
-_PASSED = frozenset({"few_hidden_tests", "all_tests_shown"})
+_PASSED = frozenset({"few_hidden_tests", "all_tests_shown", "contradicts_examples"})
 """Faults of verify that are found where accepted programs passed all tests."""
 
 PatchKind = Literal[

@@ -14,6 +14,7 @@ from microcoder.data.clean.shown import count_hidden
 from microcoder.data.completions import Endpoint
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.data.testgen.answers import Answering, Judges
+from microcoder.data.testgen.copies import drop_copies
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.programs import find_references, read_programs
 from microcoder.data.testgen.search import find_inputs
@@ -67,7 +68,8 @@ def adopt_references(
     """
     if not responses or find_references(candidate):
         return candidate
-    attempts = read_programs(candidate, responses)[:_MOST_ATTEMPTS]
+    # Of copies in other names none confirms another.
+    attempts = drop_copies(read_programs(candidate, responses))[:_MOST_ATTEMPTS]
     if len(attempts) < _LEAST_AGREEING:
         return candidate
     answering = Answering(judges(), candidate, attempts)

@@ -31,6 +31,14 @@ def count_voters(programs: Sequence[Program]) -> int:
     return len({find_form(program) for program in programs})
 
 
+def drop_copies(programs: Sequence[Program]) -> list[Program]:
+    """Return programs without those that are copies of one before."""
+    first: dict[str, Program] = {}
+    for program in programs:
+        first.setdefault(find_form(program), program)
+    return list(first.values())
+
+
 @lru_cache(maxsize=_MOST_KEPT)
 def find_form(program: Program) -> str:
     """Return a program without its spaces, comments and own names: what all its copies share."""
