@@ -229,14 +229,10 @@ def test_large_trees_are_trees_of_their_form(form: str) -> None:
 
 def test_small_limits_keep_equal_lengths_equal() -> None:
     limits = Limits({0: 1000, 1: 1000}, {Slot(0): Limit(0, 10**9)})
-    highest = set()
     for seed in range(50):
         small = shrink(limits, seed)
         assert small.lengths[0] == small.lengths[1] <= 100
-        highest.add(small.numbers[Slot(0)].high)
-    # Close together mostly; some are as large as they may be, since sums overflow.
-    assert max(highest) == 10**9
-    assert sorted(highest)[-2] <= 100
+        assert small.numbers[Slot(0)].high <= 1000
 
 
 class _Accepting:

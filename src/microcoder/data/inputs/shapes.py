@@ -31,8 +31,8 @@ _SHALLOW = 3
 
 _SHORT = (3, 6, 12, 30, 100)
 """Most items of a short list."""
-_NARROW = (2, 5, 10, 100, 10**18)
-"""How far the numbers of a small input lie apart; the last is as far as they may."""
+_NARROW = (2, 5, 10, 100, 1000)
+"""How far the numbers of a small input lie apart: programs may take long for larger ones."""
 
 
 class Slot(NamedTuple):
