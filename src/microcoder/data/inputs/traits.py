@@ -17,7 +17,7 @@ _MOST_COLUMNS = 4
 """Columns that are looked at by themselves; all further tokens are one column."""
 _MOST_TOKENS = 40
 """Tokens that are looked at for pairs that touch."""
-_BRACKETS = str.maketrans(dict.fromkeys('[]{}",', " "))
+_BRACKETS = str.maketrans('[]{}",', " " * 6)
 """What stands between the values of a function's arguments."""
 Trait = tuple[str, ...]
 """A name, and where or of what."""
