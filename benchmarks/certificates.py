@@ -2,15 +2,19 @@
 by packages that have validators and submissions of their own.
 
     tar xf kodsport.tar.xz && python benchmarks/certificates.py kodsport [EVERY [FIRST]] \\
-        [--packages NAME ...] [--whole]
+        [--packages NAME ...] [--whole | --bare]
+
+The folder may hold packages of any contest, at any depth.
 
 Each package is given to the generate stage with nothing but the tests that its statement shows, and
 every second of its wrong, slow and partial submissions. Twice: without validators and generators,
 all made tests being unchecked, and the package's validators are asked about them afterwards; and
 with them. The accepted submissions that answered no input and the other wrong and slow ones are
 then judged by the shown tests, by the shown and made ones, and by the package's own. `escaped` has
-those that the package's own tests catch and the made ones do not. With --whole nothing is made
-without validators. JSON lines, the sums last; `cpu_seconds` are those of making certified tests.
+those that the package's own tests catch and the made ones do not. `hard` counts those that the
+package's own tests catch and the shown ones do not. With --whole nothing is made without
+validators. With --bare the stage sees no generators and no failing submission either, and all of
+these are held out. JSON lines, the sums last; `cpu_seconds` are those of making certified tests.
 """
 
 import argparse
@@ -42,17 +46,35 @@ _MOST_SECONDS = 20.0
 Counts = dict[str, int | float | str | list[str]]
 
 
-def measure(package: Candidate, judges: Judges, *, is_whole: bool = False) -> Counts:
-    """Return counts of one package's made tests, and of its submissions by them."""
+def measure(
+    package: Candidate,
+    judges: Judges,
+    *,
+    is_whole: bool = False,
+    is_bare: bool = False,
+) -> Counts:
+    """Return counts of one package's made tests, and of its submissions by them.
+
+    Args:
+        package: with all that its setters made.
+        judges: run everything.
+        is_whole: leave out what is made without validators.
+        is_bare: the stage gets the shown tests, validators and accepted submissions only.
+    """
     known = [test.input for test in package.tests]
     validators = read_validators(judges.thorough, package.kit, known, Counter())
     shown = _shown_tests(package)
     if validators is None or not shown or not find_references(package):
         return {"id": package.id, "not_measured": 1}
-    held_out = _failing(package)[1::2]
+    held_out = _failing(package)
+    kit = package.kit.model_copy(update={"recipes": ()})
+    if not is_bare:
+        held_out = held_out[1::2]
+        kit = package.kit
     given = package.model_copy(
         update={
             "tests": shown,
+            "kit": kit,
             "groups": (),
             "solutions": tuple(one for one in package.solutions if one not in held_out),
         }
@@ -67,7 +89,7 @@ def measure(package: Candidate, judges: Judges, *, is_whole: bool = False) -> Co
         "has_certified": int(bool(certified)),
         "certified_10": int(len(certified) >= 10),
     }
-    if not is_whole:
+    if not is_whole and not is_bare:
         counts |= _count_unchecked(given, judges, validators)
     return counts | _count_caught(package, held_out, shown, certified, judges)
 
@@ -136,6 +158,9 @@ def _count_caught(
         for by, tests in (("shown", shown), ("made", made), ("own", package.tests)):
             passed[by] = passing(bad, tests)
             counts[f"{kind}_caught_by_{by}"] = len(bad) - len(passed[by])
+        hard = passed["shown"] - passed["own"]
+        counts[f"{kind}_hard"] = len(hard)
+        counts[f"{kind}_hard_caught_by_made"] = len(hard - passed["made"])
         for solution in bad:
             if solution.code in passed["made"] - passed["own"]:
                 escaped.append(solution.name)
@@ -215,6 +240,11 @@ def main() -> None:
     parser.add_argument("first", type=int, nargs="?", default=0)
     parser.add_argument("--packages", nargs="+", help="those with these names only")
     parser.add_argument("--whole", action="store_true", help="nothing without validators")
+    parser.add_argument(
+        "--bare",
+        action="store_true",
+        help="like --whole, without generators and known failing submissions",
+    )
     arguments = parser.parse_args()
     packages = read_distinct(arguments.folder)[arguments.first :: arguments.every]
     if arguments.packages:
@@ -230,7 +260,12 @@ def main() -> None:
             if not isinstance(processed, Candidate) or contests.find_obstacle(processed):
                 continue
             try:
-                found = measure(processed, Judges(thorough, brief), is_whole=arguments.whole)
+                found = measure(
+                    processed,
+                    Judges(thorough, brief),
+                    is_whole=arguments.whole,
+                    is_bare=arguments.bare,
+                )
             except MicroCoderError as error:
                 found = {"id": package.id, "error": str(error)}
             print(json.dumps(found), flush=True)

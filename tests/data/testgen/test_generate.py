@@ -128,6 +128,8 @@ def test_two_shown_tests_become_many_and_catch_what_the_shown_do_not(judges: Ope
     assert isinstance(kept, Candidate)
     assert len(kept.origins) == len(kept.tests)
     assert kept.origins[kept.tests.index(made.tests[5])] == made.origins[5]
+    # Beside as many of the source's as are kept, all made ones are.
+    assert len(kept.tests) == len(made.tests)
     # No known input has equal numbers; the validator takes them, even where the statement does not.
     tests = [{"input": "[1, 3, 2, 4]", "output": "2"}, {"input": "[5, 7, 9]", "output": "2"}]
     for say, repeats in (("", True), ("All distinct. ", False)):
@@ -324,6 +326,24 @@ def test_a_mutant_that_meets_a_limit_says_nothing(judges: Open) -> None:
     endless = Program("class Solution:\n    def rises(self, nums):\n        while True: pass\n")
     wrong = [WrongProgram(endless, "mutant"), WrongProgram(endless)]
     assert [trial.is_late for trial in try_tests(answering, wrong, [made])] == [True, False]
+
+
+def test_a_program_that_fails_enough_tests_meets_no_further_ones(judges: Open) -> None:
+    answering = Answering(judges(), make_candidate(), [Program(RIGHT)])
+    tests = []
+    for number in range(250):
+        test = TestCase(input=f"[{number}, {number + 1}]", output="1")
+        tests.append(MadeTest(test, Origin(kind="tiny/all")))
+    (always, seldom) = try_tests(
+        answering,
+        [
+            WrongProgram(Program(RIGHT.replace("return count", "return 7"))),
+            WrongProgram(Program(RIGHT.replace("return count", "return count + (nums[0] == 240)"))),
+        ],
+        tests,
+    )
+    assert 6 <= len(always.failed) <= 100
+    assert seldom.failed == {240}
 
 
 def test_tests_are_chosen_that_catch_a_wrong_attempt(judges: Open) -> None:

@@ -228,11 +228,11 @@ def test_large_trees_are_trees_of_their_form(form: str) -> None:
 
 
 def test_small_limits_keep_equal_lengths_equal() -> None:
-    limits = Limits({0: 100, 1: 100}, {Slot(0): Limit(0, 10**9)})
+    limits = Limits({0: 1000, 1: 1000}, {Slot(0): Limit(0, 10**9)})
     for seed in range(50):
         small = shrink(limits, seed)
-        assert small.lengths[0] == small.lengths[1] <= 30
-        assert small.numbers[Slot(0)].high <= 100
+        assert small.lengths[0] == small.lengths[1] <= 100
+        assert small.numbers[Slot(0)].high <= 1000
 
 
 class _Accepting:
@@ -286,7 +286,7 @@ def made_test(text: str, answer: str = "1") -> MadeTest:
     return MadeTest(TestCase(input=text, output=answer), Origin(kind="tiny/all"))
 
 
-def test_known_wrong_programs_are_covered_before_mutants_and_these_twice() -> None:
+def test_known_wrong_programs_are_covered_before_mutants_and_these_thrice() -> None:
     tests = [made_test("x" * (10 - number)) for number in range(8)]
     wrong = WrongProgram(Program("wrong"))
     mutant = WrongProgram(Program("mutant"), "mutant")
@@ -297,9 +297,7 @@ def test_known_wrong_programs_are_covered_before_mutants_and_these_twice() -> No
     ]
     assert choose_tests(tests, trials, most=1, num_large=0) == [7]
     assert choose_tests(tests, trials, most=2, num_large=0) == [3, 7]
-    chosen = choose_tests(tests, trials, most=4, num_large=0)
-    assert {7, 3, 5} <= set(chosen)
-    assert len({2, 3, 4} & set(chosen)) == 2
+    assert choose_tests(tests, trials, most=5, num_large=0) == [2, 3, 4, 5, 7]
 
 
 def test_attempts_are_covered_before_mutants() -> None:
@@ -309,12 +307,6 @@ def test_attempts_are_covered_before_mutants() -> None:
         Trial(WrongProgram(Program("attempt"), "attempt"), frozenset({5})),
     ]
     assert choose_tests(tests, trials, most=1, num_large=0) == [5]
-
-
-def test_the_rest_have_rare_answers_as_often_as_the_usual_one() -> None:
-    tests = [made_test("x" * (20 - number), "no") for number in range(9)]
-    tests += [made_test("y" * (9 - number), "yes") for number in range(3)]
-    assert choose_tests(tests, [], most=4, num_large=0) == [0, 1, 9, 10]
 
 
 STATEMENT = """A word, a number of words, and the words, a line each. Print the number of the first

@@ -29,10 +29,10 @@ _SHALLOW = 3
 """Of a `tree` each node hangs on one of so many before it: deep, and not quite a chain."""
 
 
-_SHORT = (3, 6, 12, 30)
+_SHORT = (3, 6, 12, 30, 100)
 """Most items of a short list."""
-_NARROW = (2, 5, 10, 100)
-"""How far the numbers of a small input lie apart."""
+_NARROW = (2, 5, 10, 100, 1000)
+"""How far the numbers of a small input lie apart: programs may take long for larger ones."""
 
 
 class Slot(NamedTuple):

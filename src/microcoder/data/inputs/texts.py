@@ -11,6 +11,8 @@ from random import Random
 from typing import NamedTuple
 
 from microcoder.data.inputs.finding import INTEGER
+from microcoder.data.inputs.lines import Lines, Place, get, lines_like, places_of, put
+from microcoder.data.inputs.redrawing import rebuild, redraw, shuffle
 
 _ATTEMPTS = 4
 """How often a change is tried that may change nothing, before there is none."""
@@ -20,42 +22,16 @@ _MOST_CHANGES = 3
 """Most changes that make one input of another."""
 _CONSTANT_SHARE = 0.25
 """Share of the changes that write a constant, if there are any."""
+_MOST_PART = 4
+"""Most letters of a word that are put into another."""
 _MOST_BLOCK = 6
 """Most lines that are repeated together."""
 _DISTANCES = (-20, -10, -5, -3, -2, -1, 1, 2, 3, 5, 10, 20)
 """How far numbers are moved."""
-Lines = list[list[str]]
-"""The tokens of each line."""
-
-
-class Place(NamedTuple):
-    """A token of an input."""
-
-    line: int
-    column: int
 
 
 TextChange = Callable[[Lines, Random], None]
 """Changes an input in place; changes nothing where it has no part of that kind."""
-
-
-def _places(lines: Lines, *, are_numbers: bool) -> list[Place]:
-    """Return the places of all numbers, or of all words."""
-    places = []
-    for line, tokens in enumerate(lines):
-        for column, token in enumerate(tokens):
-            # Two spaces, and empty lines, make empty tokens.
-            if token and bool(INTEGER.fullmatch(token)) == are_numbers:
-                places.append(Place(line, column))
-    return places
-
-
-def _get(lines: Lines, place: Place) -> str:
-    return lines[place.line][place.column]
-
-
-def _set(lines: Lines, place: Place, token: str) -> None:
-    lines[place.line][place.column] = token
 
 
 def _choose_two(
@@ -65,7 +41,7 @@ def _choose_two(
     are_numbers: bool,
 ) -> tuple[Place, Place] | None:
     """Return two random places of numbers, or of words; None if there are fewer."""
-    places = _places(lines, are_numbers=are_numbers)
+    places = places_of(lines, are_numbers=are_numbers)
     if len(places) < 2:
         return None
     first, second = source.sample(places, 2)
@@ -101,8 +77,8 @@ def edit(word: str, letters: Sequence[str], num_edits: int, source: Random) -> s
 def _letters(lines: Lines) -> list[str]:
     """Return the letters of all words, in order."""
     found: set[str] = set()
-    for place in _places(lines, are_numbers=False):
-        found.update(_get(lines, place))
+    for place in places_of(lines, are_numbers=False):
+        found.update(get(lines, place))
     return sorted(found)
 
 
@@ -112,36 +88,52 @@ def _near_copy(lines: Lines, source: Random) -> None:
     if chosen is not None:
         kept, replaced = chosen
         num_edits = max(0, source.randint(-2, _MOST_EDITS))
-        copied = edit(_get(lines, kept), _letters(lines), num_edits, source)
-        _set(lines, replaced, copied)
+        copied = edit(get(lines, kept), _letters(lines), num_edits, source)
+        put(lines, replaced, copied)
 
 
 def _all_near(lines: Lines, source: Random) -> None:
     """Replace every word of a column by a near copy of one word, each with edits of its own."""
-    words = _places(lines, are_numbers=False)
+    words = places_of(lines, are_numbers=False)
     if len(words) < 2:
         return
-    kept = _get(lines, source.choice(words))
+    kept = get(lines, source.choice(words))
     letters = _letters(lines)
     column = source.choice(words).column
     for place in words:
         if place.column == column and source.random() < 0.7:
             num_edits = source.randint(0, _MOST_EDITS)
-            _set(lines, place, edit(kept, letters, num_edits, source))
+            put(lines, place, edit(kept, letters, num_edits, source))
 
 
 def _same_fault(lines: Lines, source: Random) -> None:
     """Make one edit at two places of a word, or in two words."""
-    words = _places(lines, are_numbers=False)
+    words = places_of(lines, are_numbers=False)
     if not words:
         return
     letters = _letters(lines)
     fault = source.choice(letters)
     for _ in range(2):
         place = source.choice(words)
-        word = _get(lines, place)
+        word = get(lines, place)
         at = source.randrange(len(word))
-        _set(lines, place, word[:at] + fault + word[at + 1 :])
+        put(lines, place, word[:at] + fault + word[at + 1 :])
+
+
+def _graft(lines: Lines, source: Random) -> None:
+    """Put a part of a word into a word once more: what was counted once is there twice."""
+    words = places_of(lines, are_numbers=False)
+    if not words:
+        return
+    part_of = get(lines, source.choice(words))
+    start = source.randrange(len(part_of))
+    part = part_of[start : start + source.randint(1, _MOST_PART)]
+    place = source.choice(words)
+    word = get(lines, place)
+    at = source.randint(0, len(word))
+    # Either the word grows, or keeps its length.
+    rest = at if source.random() < 0.5 else at + len(part)
+    put(lines, place, word[:at] + part + word[rest:])
 
 
 def _tie(lines: Lines, source: Random) -> None:
@@ -149,8 +141,8 @@ def _tie(lines: Lines, source: Random) -> None:
     chosen = _choose_two(lines, source, are_numbers=True)
     if chosen is not None:
         kept, replaced = chosen
-        number = int(_get(lines, kept)) + source.choice((0, 0, 1, -1))
-        _set(lines, replaced, str(number))
+        number = int(get(lines, kept)) + source.choice((0, 0, 1, -1))
+        put(lines, replaced, str(number))
 
 
 def _equal_keys(lines: Lines, source: Random) -> None:
@@ -158,8 +150,8 @@ def _equal_keys(lines: Lines, source: Random) -> None:
     are_numbers = source.random() < 0.5
     chosen = _choose_two(lines, source, are_numbers=are_numbers)
     if chosen is not None:
-        old = _get(lines, chosen[0])
-        new = _get(lines, chosen[1])
+        old = get(lines, chosen[0])
+        new = get(lines, chosen[1])
         # The first line holds sizes as a rule, which change with what they count.
         for tokens in lines[1:]:
             tokens[:] = [new if token == old else token for token in tokens]
@@ -171,7 +163,7 @@ def _copy_line(lines: Lines, source: Random) -> None:
     Of a kind are lines with numbers at the same places, and all lines without numbers.
     """
     first = source.randrange(len(lines))
-    alike = _lines_like(lines, first)
+    alike = lines_like(lines, first)
     if not alike:
         return
     second = source.choice(alike)
@@ -183,22 +175,6 @@ def _copy_line(lines: Lines, source: Random) -> None:
     lines[second] = copied
 
 
-def _kind_of(tokens: Sequence[str]) -> list[bool]:
-    """Return which tokens of a line are numbers; empty if none is."""
-    are_numbers = [bool(INTEGER.fullmatch(token)) for token in tokens]
-    return are_numbers if any(are_numbers) else []
-
-
-def _lines_like(lines: Lines, line: int) -> list[int]:
-    """Return the other lines of the same kind as one."""
-    kind = _kind_of(lines[line])
-    alike = []
-    for number, tokens in enumerate(lines):
-        if number != line and _kind_of(tokens) == kind:
-            alike.append(number)
-    return alike
-
-
 def _copy_block(lines: Lines, source: Random) -> None:
     """Repeat some lines that stand together, and correct a number above that may count them."""
     start, end = _choose_block(lines, source)
@@ -207,12 +183,12 @@ def _copy_block(lines: Lines, source: Random) -> None:
     if source.random() < 0.5:
         # What names it may have to be another name.
         _rename(block, _letters(lines), source)
-    counters = _places(lines[:start], are_numbers=True)
+    counters = places_of(lines[:start], are_numbers=True)
     if counters:
         # A number of blocks stands at the top, as a rule.
         counter = counters[0] if source.random() < 0.6 else source.choice(counters)
         added = source.choice((1, len(block)))
-        _set(lines, counter, str(int(_get(lines, counter)) + added))
+        put(lines, counter, str(int(get(lines, counter)) + added))
     lines[place:place] = block
 
 
@@ -238,13 +214,13 @@ def _crowd(lines: Lines, source: Random) -> None:
         added[column] = str(int(added[column]) + distance)
     counters = _find_counters(lines, line)
     if counters:
-        _set(lines, counters[-1], str(int(_get(lines, counters[-1])) + 1))
+        put(lines, counters[-1], str(int(get(lines, counters[-1])) + 1))
     lines.insert(source.randint(line, line + 1), added)
 
 
 def _shift(lines: Lines, source: Random) -> None:
     """Move numbers of a line or column by the same distance: what holds between them stays."""
-    places = _places(lines, are_numbers=True)
+    places = places_of(lines, are_numbers=True)
     if not places:
         return
     first = source.choice(places)
@@ -257,7 +233,7 @@ def _shift(lines: Lines, source: Random) -> None:
             moved.append(place)
     distance = source.choice(_DISTANCES)
     for place in moved[: source.randint(1, len(moved))]:
-        _set(lines, place, str(int(_get(lines, place)) + distance))
+        put(lines, place, str(int(get(lines, place)) + distance))
 
 
 def _choose_block(lines: Lines, source: Random) -> tuple[int, int]:
@@ -277,35 +253,35 @@ def _choose_block(lines: Lines, source: Random) -> tuple[int, int]:
 
 def _rename(block: Lines, letters: Sequence[str], source: Random) -> None:
     """Make one edit of the first word of some lines."""
-    words = _places(block, are_numbers=False)
+    words = places_of(block, are_numbers=False)
     if words:
-        word = _get(block, words[0])
-        _set(block, words[0], edit(word, letters, 1, source))
+        word = get(block, words[0])
+        put(block, words[0], edit(word, letters, 1, source))
 
 
 def _swap(lines: Lines, source: Random) -> None:
     """Swap two tokens of a kind, or two lines."""
     if source.random() < 0.5:
         first = source.randrange(len(lines))
-        alike = _lines_like(lines, first)
+        alike = lines_like(lines, first)
         if alike:
             second = source.choice(alike)
             lines[first], lines[second] = lines[second], lines[first]
         return
     chosen = _choose_two(lines, source, are_numbers=source.random() < 0.5)
     if chosen is not None:
-        before = _get(lines, chosen[0])
-        _set(lines, chosen[0], _get(lines, chosen[1]))
-        _set(lines, chosen[1], before)
+        before = get(lines, chosen[0])
+        put(lines, chosen[0], get(lines, chosen[1]))
+        put(lines, chosen[1], before)
 
 
 def _step(lines: Lines, source: Random) -> None:
     """Make a number one more or one less, or make it small."""
-    places = _places(lines, are_numbers=True)
+    places = places_of(lines, are_numbers=True)
     if places:
         place = source.choice(places)
-        number = int(_get(lines, place))
-        _set(lines, place, str(source.choice((number + 1, number - 1, 0, 1, 2))))
+        number = int(get(lines, place))
+        put(lines, place, str(source.choice((number + 1, number - 1, 0, 1, 2))))
 
 
 def _resize(lines: Lines, source: Random) -> None:
@@ -319,8 +295,8 @@ def _resize(lines: Lines, source: Random) -> None:
     if counters:
         # The nearest one as a rule; one further up counts blocks.
         counter = counters[-1] if source.random() < 0.8 else source.choice(counters)
-        counted = str(int(_get(lines, counter)) + change)
-        _set(lines, counter, counted)
+        counted = str(int(get(lines, counter)) + change)
+        put(lines, counter, counted)
     if change > 0:
         lines.insert(line, list(lines[source.randint(min(line, 1), line)]))
     else:
@@ -349,8 +325,8 @@ def _resize_line(
 def _find_counters(lines: Lines, line: int) -> list[Place]:
     """Return the numbers above a line that reach it if they count the lines after them."""
     counters = []
-    for place in _places(lines[:line], are_numbers=True):
-        reached = place.line + int(_get(lines, place))
+    for place in places_of(lines[:line], are_numbers=True):
+        reached = place.line + int(get(lines, place))
         if line <= reached < len(lines):
             counters.append(place)
     return counters
@@ -369,6 +345,10 @@ TEXT_CHANGES: Mapping[str, TextChange] = {
     "step_text": _step,
     "crowd": _crowd,
     "shift": _shift,
+    "shuffle": shuffle,
+    "redraw": redraw,
+    "rebuild": rebuild,
+    "graft": _graft,
 }
 """Changes of a text by name, in the order in which they are tried."""
 
@@ -435,6 +415,6 @@ def _split(text: str, *, has_phrases: bool) -> Lines:
 def _place_constant(lines: Lines, source: Random, constant: str) -> None:
     """Replace a number by a constant that is one, or a word by one that is a text."""
     is_number = INTEGER.fullmatch(constant) is not None
-    places = _places(lines, are_numbers=is_number)
+    places = places_of(lines, are_numbers=is_number)
     if places:
-        _set(lines, source.choice(places), constant)
+        put(lines, source.choice(places), constant)

@@ -4,23 +4,28 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 
 from microcoder.data.formats.candidates import Candidate, Origin
+from microcoder.data.inputs.traits import Pair, Trait, find_traits
 from microcoder.data.testgen.answers import Answering
 from microcoder.data.testgen.made import MadeTest
 from microcoder.data.testgen.programs import knows_slow
 from microcoder.data.testgen.settings import (
+    MOST_CHOSEN,
     MOST_LARGE,
     MOST_LARGE_FOR_SLOW,
-    MOST_TESTS,
+    MOST_OF_LARGE_ALONE,
+    MOST_OF_MAKER,
     GenerateSettings,
 )
 from microcoder.data.testgen.trials import Trial
 from microcoder.judge.core.files import take_in_turn
 
-STEP = "generate/2"
+STEP = "generate/3"
 """Name and version of the step in the lineage of a candidate."""
 _GIVEN = Origin(kind="given")
-_TIMES_COVERED = 2
+_TIMES_COVERED = 3
 """How many chosen tests are to catch an attempt or mutant, as other mistakes are only like it."""
+_THOUGHT_OF = ("package", "model", "between")
+"""Ways of making inputs that aim at something, so that some of each are kept."""
 _NAMES = {
     "submission": "wrong submissions",
     "attempt": "attempts",
@@ -47,8 +52,7 @@ def add_chosen(
     """
     candidate = answering.candidate
     given = candidate.tests
-    # A problem with many given tests may still have too few hidden ones.
-    most = max(MOST_TESTS - len(given), settings.min_hidden_tests)
+    most = max(MOST_CHOSEN, settings.min_hidden_tests)
     numbers = choose_tests(
         tests,
         trials,
@@ -116,24 +120,54 @@ def choose_tests(
         ranked.update(dict.fromkeys(_cover(tests, failed[kind], ranked, times=_TIMES_COVERED)))
     chosen = list(ranked)[:most]
     # What no known mistake asked for may still catch the mistakes of a model.
-    return sorted(chosen + _fill(tests, chosen, most=most - len(chosen)))
+    for maker in _THOUGHT_OF:
+        of_maker = []
+        for number, made in enumerate(tests):
+            if made.origin.kind.startswith(f"{maker}/"):
+                of_maker.append(number)
+        chosen += _fill(tests, chosen, of_maker, most=min(MOST_OF_MAKER, most - len(chosen)))
+    chosen += _fill(tests, chosen, range(len(tests)), most=most - len(chosen))
+    # Some generators make large ones only.
+    large = [number for number in _mix_large(tests) if number not in chosen]
+    num_more = max(0, min(most, MOST_OF_LARGE_ALONE) - len(chosen))
+    return sorted(chosen + large[:num_more])
 
 
-def _fill(tests: Sequence[MadeTest], chosen: Sequence[int], *, most: int) -> list[int]:
-    """Return further tests: the first of the mix whose answer the fewest tests have so far.
+def _fill(
+    tests: Sequence[MadeTest],
+    chosen: Sequence[int],
+    candidates: Sequence[int],
+    *,
+    most: int,
+) -> list[int]:
+    """Return further tests of some: the first is always the one with most that is new.
 
-    Where nearly all answers are "no", a program that always says so would pass a mix.
+    A trait counts for half with each chosen test that has it.
     """
-    left = [number for number in _mix_all(tests) if number not in chosen]
-    answers = [test.test.output.strip() for test in tests]
-    num_with = Counter(answers[number] for number in chosen)
+    left = [number for number in candidates if number not in chosen]
+    # Long ones are chosen by their kinds, and reading them would take long.
+    left = [number for number in left if not tests[number].is_large]
+    left.sort(key=lambda number: len(tests[number].test.input))
+    looked_at = [*chosen, *left]
+    pairs = [Pair(tests[number].test.input, tests[number].test.output) for number in looked_at]
+    traits = dict(zip(looked_at, find_traits(pairs), strict=True))
+    values = {trait: 1.0 for number in left for trait in traits[number]}
+    for number in chosen:
+        _halve(values, traits[number])
     added: list[int] = []
     while left and len(added) < most:
-        number = min(left, key=lambda place: num_with[answers[place]])
+        number = max(left, key=lambda place: sum(values[trait] for trait in traits[place]))
         left.remove(number)
         added.append(number)
-        num_with[answers[number]] += 1
+        _halve(values, traits[number])
     return added
+
+
+def _halve(values: dict[Trait, float], traits: Collection[Trait]) -> None:
+    """Halve the values of traits that one more chosen test has."""
+    for trait in traits:
+        if trait in values:
+            values[trait] /= 2
 
 
 def _cover(
@@ -175,18 +209,6 @@ def _mix_large(tests: Sequence[MadeTest]) -> list[int]:
             of_kind = by_kind.setdefault(tests[number].origin.kind, [])
             of_kind.append(number)
     return take_in_turn(by_kind.values())
-
-
-def _mix_all(tests: Sequence[MadeTest]) -> list[int]:
-    """Return all indices, of each maker and kind in turn, so that no generator fills all places."""
-    by_maker: dict[str, dict[str, list[int]]] = {}
-    for number in _longest_first(tests):
-        kind = tests[number].origin.kind
-        maker = kind.partition("/")[0]
-        by_kind = by_maker.setdefault(maker, {})
-        by_kind.setdefault(kind, []).append(number)
-    by_turns = [take_in_turn(by_kind.values()) for by_kind in by_maker.values()]
-    return take_in_turn(by_turns)
 
 
 def _longest_first(tests: Sequence[MadeTest]) -> list[int]:

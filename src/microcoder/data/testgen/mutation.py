@@ -1,6 +1,7 @@
 """Makes inputs by mutation of known ones, by what all known inputs have in common."""
 
 import hashlib
+import random
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -13,7 +14,13 @@ from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.layouts import Read, Values, read_texts, split_repeated
 from microcoder.data.inputs.models import InputModel, learn
 from microcoder.data.inputs.mutating import MUTATIONS, find_repeats, mutate
-from microcoder.data.inputs.texts import TEXT_CHANGES, Repeats, change_text, find_text_repeats
+from microcoder.data.inputs.redrawing import blend
+from microcoder.data.inputs.texts import (
+    TEXT_CHANGES,
+    Repeats,
+    change_text,
+    find_text_repeats,
+)
 from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen.made import MadeInput
 from microcoder.data.testgen.settings import MOST_MADE
@@ -27,6 +34,12 @@ _MOST_KNOWN_BYTES = 1 << 16
 """Length of a known input that is learnt from."""
 _MOST_CHANGED_BYTES = 1 << 12
 """Length of a known input whose text is changed."""
+_MOST_ANSWERS = 8
+"""Different answers of a problem from which on one says little about an input."""
+_MOST_WAYS = 24
+"""Ways between inputs with different answers."""
+_MOST_STEPS = 12
+"""Steps of such a way."""
 _SEED_BITS = 40
 """Place of a bit of a seed that decides nothing else."""
 _MOST_READ = 3
@@ -308,6 +321,7 @@ def change_known_texts(
     most: int,
     round_name: str = "0",
     latest: Sequence[MadeInput] = (),
+    changes: Sequence[str] = tuple(TEXT_CHANGES),
 ) -> list[MadeInput]:
     """Return inputs made of known ones by changes of their text, by every change in turn.
 
@@ -317,6 +331,7 @@ def change_known_texts(
         most: how many are made.
         round_name: another name makes others.
         latest: made inputs; every second change is one of these.
+        changes: names of changes, made in turn.
     """
     parents = _by_output(known)
     if not parents:
@@ -326,7 +341,7 @@ def change_known_texts(
     # Where all differ; read once, since known inputs are long.
     seen = _find_known_repeats(known) if must_differ(candidate) else None
     made: dict[str, MadeInput] = {}
-    for number, name in zip(range(2 * most), cycle(TEXT_CHANGES)):
+    for number, name in zip(range(2 * most), cycle(changes)):
         kind = f"changed/{name}"
         seed = int(digest_input(f"{round_name}/{candidate.id}/{kind}/{number}"), 16)
         alike = parents[seed % len(parents)]
@@ -388,6 +403,31 @@ def _by_output(known: Sequence[TestCase]) -> list[list[str]]:
         if len(test.input) <= _MOST_CHANGED_BYTES:
             by_output.setdefault(test.output, []).append(test.input)
     return list(by_output.values())
+
+
+def find_ways(candidate: Candidate, known: Sequence[TestCase]) -> list[list[MadeInput]]:
+    """Return ways between inputs with different answers, step by step; none with many answers.
+
+    Where the answer changes on a way, two inputs that differ little have different answers.
+    """
+    parents = _by_output(known)
+    if not 1 < len(parents) <= _MOST_ANSWERS:
+        return []
+    all_differ = must_differ(candidate)
+    ways = []
+    for number in range(_MOST_WAYS):
+        seed = int(digest_input(f"way {number}/{candidate.id}"), 16)
+        source = random.Random(seed)
+        first, second = source.sample(parents, 2)
+        start = source.choice(first)
+        way = []
+        for text in blend(start, source.choice(second), most=_MOST_STEPS, seed=seed):
+            if all_differ and find_text_repeats(text).tokens:
+                continue
+            origin = Origin(kind="between/answers", seed=seed, parent=digest_input(start))
+            way.append(MadeInput(text, origin, "generated"))
+        ways.append(way)
+    return ways
 
 
 def make_tiny(

@@ -1,8 +1,10 @@
 """Finds new inputs of a problem, by all ways of making them, and certifies them."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from microcoder.data.completions import Endpoint
+from microcoder.data.inputs.texts import TEXT_CHANGES
 from microcoder.data.testgen.answers import Answering
 from microcoder.data.testgen.extremes import make_arranged
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
@@ -10,6 +12,7 @@ from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.data.testgen.mutation import (
     InputSchema,
     change_known_texts,
+    find_ways,
     infer_schema,
     make_tiny,
     mutate_known,
@@ -17,9 +20,10 @@ from microcoder.data.testgen.mutation import (
 )
 from microcoder.data.testgen.settings import (
     MOST_CHANGED,
-    MOST_TESTS,
+    MOST_LARGE_MADE,
     MOST_TINY,
     MOST_TINY_KEPT,
+    MOST_WALKED,
     PACKAGE_INPUTS,
     STEPS_OF_WALK,
     GenerateSettings,
@@ -74,7 +78,7 @@ class InputSearch:
         if self._validators is None and not self._allows_unchecked():
             return []
         # Where only large ones are missing, no more are made than may be kept.
-        most = MOST_TESTS if self._only_large else PACKAGE_INPUTS
+        most = MOST_LARGE_MADE if self._only_large else PACKAGE_INPUTS
         made = run_kit(
             self._judge,
             self._candidate.kit,
@@ -123,6 +127,16 @@ class InputSearch:
         )
         return self._add(changed)
 
+    def find_between(self, tests: Sequence[MadeTest]) -> list[list[MadeInput]]:
+        """Return the valid inputs of ways between tests that have different answers."""
+        if self._validators is None or self._candidate.fn_name is not None:
+            return []
+        known = [*self._candidate.tests, *(made.test for made in tests)]
+        ways = find_ways(self._candidate, known)
+        accepted = self._add([made for way in ways for made in way])
+        certified = {made.text: made for made in accepted}
+        return [[certified[made.text] for made in way if made.text in certified] for way in ways]
+
     def _add_certified(
         self,
         schema: InputSchema | None,
@@ -143,15 +157,19 @@ class InputSearch:
         little in common with the known ones, such as crowded ones.
         """
         latest: list[MadeInput] = []
+        num_accepted: Counter[str] = Counter()
         for number in range(STEPS_OF_WALK):
             changed = change_known_texts(
                 self._candidate,
                 self._candidate.tests,
-                most=MOST_CHANGED // STEPS_OF_WALK,
+                most=MOST_WALKED // STEPS_OF_WALK,
                 round_name=f"walk {number}",
                 latest=latest,
+                changes=_favour(num_accepted),
             )
             accepted = self._add(changed)
+            for made in accepted:
+                num_accepted[made.origin.kind.partition("/")[2]] += 1
             # Where a step led nowhere, the next one starts where it started.
             if accepted:
                 latest = accepted
@@ -222,6 +240,19 @@ class InputSearch:
         for item in accepted:
             self._found[item.text.strip()] = item
         return accepted
+
+
+def _favour(num_accepted: Counter[str]) -> list[str]:
+    """Return the changes to make in turn: each once, and as many again of those that succeed."""
+    changes = list(TEXT_CHANGES)
+    total = num_accepted.total()
+    if not total:
+        return changes
+    favoured = []
+    for name in TEXT_CHANGES:
+        times = round(len(TEXT_CHANGES) * num_accepted[name] / total)
+        favoured += [name] * times
+    return changes + favoured
 
 
 def find_inputs(

@@ -11,11 +11,13 @@ PACKAGE_INPUTS = 60
 """Most inputs that generators are run for, spread over their groups."""
 MOST_MADE = 72
 """Most inputs made by mutation; the best of both kinds are kept."""
-MOST_RANDOM = 48
+MOST_RANDOM = 160
 """Most small random inputs that validators are asked about."""
 MOST_CHANGED = 128
-"""Most inputs made by changes of a text at a time, which validators are asked about."""
-STEPS_OF_WALK = 4
+"""Most inputs made by changes of a text in a round, which validators are asked about."""
+MOST_WALKED = 512
+"""Most inputs made so before the first round."""
+STEPS_OF_WALK = 8
 """In how many steps these are made, each step also of those that were valid in the one before."""
 ROUNDS = 3
 """How often further inputs are made while wrong programs pass all tests so far."""
@@ -23,14 +25,17 @@ MOST_TINY = 96
 """Most tiny inputs that validators are asked about."""
 MOST_TINY_KEPT = 24
 """Most tiny inputs that are answered."""
-MOST_TESTS = 15
-"""Tests that a problem has afterwards, the given ones included, unless it had more.
-
-As many as verify keeps.
-"""
-MOST_LARGE = 3
+MOST_LARGE_MADE = 15
+"""Most inputs that generators are run for where only large ones are missing."""
+MOST_OF_LARGE_ALONE = 10
+"""Made tests that are kept where nearly all are large."""
+MOST_CHOSEN = 40
+"""Made tests that are kept, where there are so many: few programs are wrong on many inputs."""
+MOST_OF_MAKER = 10
+"""Of these, tests of a package's or model's generators each, and of inputs between others."""
+MOST_LARGE = 4
 """Most large tests that are kept, to catch slow programs."""
-MOST_LARGE_FOR_SLOW = 4
+MOST_LARGE_FOR_SLOW = 6
 """The same where slow or partial submissions are known: which shape is slow is not."""
 LARGE_BYTES = 20_000
 """A longer input is meant to catch slow programs."""

@@ -6,6 +6,7 @@ package's own -> mutated, changed, tiny, largest -> a model's -> certified by va
 
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 from microcoder.data.clean.shown import count_hidden
 from microcoder.data.completions import Endpoint
@@ -77,6 +78,7 @@ def generate(
     trials: list[Trial] = []
     # Large tests alone are there for the slow.
     if not only_large:
+        tests += _answer_between(answering, search, tests)
         wrong = find_wrong(answering, read_programs(candidate, responses))
         trials = _try_all(answering, search, tests, wrong)
     detail = _describe_made(answering, search, tests)
@@ -99,6 +101,25 @@ def _answer(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | Reje
     if voted is None:
         return Settled(answering, tests)
     return Settled(voted.answering, tests + voted.tests)
+
+
+def _answer_between(
+    answering: Answering,
+    search: InputSearch,
+    tests: Sequence[MadeTest],
+) -> list[MadeTest]:
+    """Return tests where the answer changes: pairs of inputs with little between them."""
+    ways = search.find_between(tests)
+    answered = answering.answer_all([made for way in ways for made in way], num_slow=0)
+    by_input = {made.test.input: made for made in answered}
+    kept: dict[str, MadeTest] = {}
+    for way in ways:
+        on_way = [by_input[made.text] for made in way if made.text in by_input]
+        for before, after in pairwise(on_way):
+            if before.test.output != after.test.output:
+                kept[before.test.input] = before
+                kept[after.test.input] = after
+    return list(kept.values())
 
 
 def _describe_made(answering: Answering, search: InputSearch, tests: Sequence[MadeTest]) -> str:

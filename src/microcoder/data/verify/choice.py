@@ -22,7 +22,7 @@ class VerifySettings(Config):
 
     max_tests: int = Field(default=15, ge=1)
     """Tests that are kept (15 in arXiv 2603.07779): those that catch the known-wrong programs, then
-    the longest of every group, within 8 MiB and 30 s."""
+    the longest of every group, within 8 MiB and 30 s. Tests that were made here come on top."""
     min_hidden_tests: int = Field(default=5, ge=1)
     """Tests that the statement must not show, at least (our choice): by fewer a program that knows
     some cases is paid. Of tests that are Python each assertion counts."""
@@ -49,6 +49,7 @@ def choose_tests(
     failed_by_program: Sequence[Collection[int]],
     settings: VerifySettings,
     *,
+    num_made: int = 0,
     max_bytes: int = MOST_BYTES,
     max_seconds: float = MOST_SECONDS,
 ) -> tuple[int, ...]:
@@ -58,10 +59,12 @@ def choose_tests(
         costs: what each test costs.
         failed_by_program: for each known-wrong program the indices of the tests that it fails.
         settings: how many tests are kept.
+        num_made: how many of the tests were made here; so many more are kept, since each is there
+            for a reason.
         max_bytes: most bytes of the kept tests.
         max_seconds: most CPU seconds of the kept tests.
     """
-    choice = _Choice(costs, settings.max_tests, max_bytes, max_seconds)
+    choice = _Choice(costs, settings.max_tests + num_made, max_bytes, max_seconds)
     choice.cover(failed_by_program)
     choice.fill_up()
     return tuple(sorted(choice.chosen))
