@@ -89,9 +89,7 @@ def count_found(
 def name_parts(item: Any) -> tuple[str, str]:
     """Return the kind of a planted problem, and the part of that kind which it belongs to."""
     kind = "copies" if item.is_copy else "near misses"
-    if item.is_held_out:
-        return kind, f"{kind} held out"
-    return kind, f"{kind} chosen on"
+    return kind, f"{kind} {item.part}"
 
 
 def say_what_was_found(hits: Sequence[Hit], is_right: bool) -> str:
