@@ -24,7 +24,7 @@ from microcoder.data.behaviour.outputs import (
     is_small,
     tokens_of_value,
 )
-from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs
+from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs, render
 from microcoder.data.behaviour.running import SECONDS_AN_INPUT, ProgramRun, run_programs
 from microcoder.data.behaviour.trials import Trial
 from microcoder.data.filter.contamination import Hit
@@ -224,7 +224,9 @@ def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[Tri
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
             num_shared = _count_shared(pair)
-            trials.append(Trial(firsts[0].row, pair, chance, num_shared=num_shared))
+            trials.append(
+                Trial(firsts[0].row, pair, chance, bits=-pair.bits, num_shared=num_shared)
+            )
     return trials
 
 
@@ -277,14 +279,20 @@ def _run_on_cases(
         choose: returns the cases that are run.
         seconds: CPU seconds that a program may take for an input.
     """
-    cases_by_pair = []
+    cases_by_pair: list[list[ValueCase]] = []
     runs = []
     for row, pair in pairs:
         seen = pair if runs_other else pair.swapped
-        cases = choose(seen.own.cases)
         inputs: list[object] = []
-        if seen.other.program:
-            inputs = [seen.render(case.values) for case in cases]
+        cases = []
+        for case in choose(seen.own.cases):
+            program_input = seen.render(case.values)
+            # What the other program cannot be given says nothing.
+            if program_input is not None:
+                cases.append(case)
+                inputs.append(program_input)
+        if not seen.other.program:
+            inputs = []
         cases_by_pair.append(cases)
         # Also without inputs, so that each pair keeps its run.
         runs.append(
@@ -384,7 +392,7 @@ def _try_varied(
         inputs = _vary_inputs(trial)
         inputs_by_trial.append(inputs)
         # The same values, each time as that program reads them.
-        own_inputs = tuple(map(own.layout.render, inputs))
+        own_inputs = tuple(render(own, values) for values in inputs)
         other_inputs = tuple(map(trial.pair.render, inputs))
         runs.append(
             ProgramRun(
@@ -449,7 +457,12 @@ def _vary_inputs(trial: Trial) -> list[Values]:
     if trial.says_little:
         num *= _LITTLE_TIMES
     # Seeded by both ids: the same inputs in every run.
-    return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
+    varied = vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
+    readable = []
+    for values in varied:
+        if render(pair.own, values) is not None and pair.render(values) is not None:
+            readable.append(values)
+    return readable
 
 
 class _Answered(NamedTuple):
