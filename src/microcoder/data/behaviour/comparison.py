@@ -16,11 +16,13 @@ from typing import NamedTuple
 
 from microcoder.data.behaviour.forms import ValueCase
 from microcoder.data.behaviour.outputs import (
+    LATE,
     Agreement,
     Outputs,
     Tokens,
     chance_of,
     compare,
+    is_outside,
     is_small,
     tokens_of_value,
 )
@@ -304,7 +306,21 @@ def _run_on_cases(
             )
         )
     outputs_by_pair = run_programs(runs, judge, seconds=seconds)
-    return list(map(_CaseRun, cases_by_pair, outputs_by_pair))
+    return list(map(_leave_out_late, cases_by_pair, outputs_by_pair))
+
+
+def _leave_out_late(cases: Sequence[ValueCase], outputs: Outputs) -> _CaseRun:
+    """Return the cases for which a program had time, which is all that it can be told by."""
+    if not outputs:
+        return _CaseRun(cases, outputs)
+    in_time = []
+    for case, output in zip(cases, outputs, strict=True):
+        if output != LATE:
+            in_time.append((case, output))
+    return _CaseRun(
+        [case for case, _ in in_time],
+        [output for _, output in in_time],
+    )
 
 
 def _agree(
@@ -420,7 +436,7 @@ def _try_varied(
         outputs[1::2],
         strict=True,
     ):
-        answered = _find_answered(inputs, ours, theirs)
+        answered = _find_answered(trial.pair, inputs, ours, theirs)
         # Where one of them has no program, nothing speaks against the pair.
         if not answered:
             left.append(trial)
@@ -474,13 +490,18 @@ class _Answered(NamedTuple):
 
 
 def _find_answered(
+    pair: Pair,
     inputs: Sequence[Values],
     ours: Outputs,
     theirs: Outputs,
 ) -> list[_Answered]:
-    """Return the inputs for which both programs have an output."""
+    """Return the inputs for which both programs have an output that answers the question."""
+    known = [case.expected for case in (*pair.own.cases, *pair.other.cases)]
     answered = []
     for values, our_output, their_output in zip(inputs, ours, theirs, strict=True):
-        if our_output is not None and their_output is not None:
-            answered.append(_Answered(values, our_output, their_output))
+        if our_output is None or their_output is None or LATE in (our_output, their_output):
+            continue
+        if is_outside(our_output, known) or is_outside(their_output, known):
+            continue
+        answered.append(_Answered(values, our_output, their_output))
     return answered

@@ -25,7 +25,7 @@ from microcoder.data.formats.candidates import Candidate
 from microcoder.data.inputs.layouts import Values
 
 # Orders grow with the factorial of the number of values.
-_MOST_ORDERS = 6
+_MOST_ORDERS = 24
 """Orders of the values in which a pair of forms is tried."""
 _MOST_FORMS = 5
 """Forms of a problem that are compared, the likeliest."""
