@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from microcoder.data.formats.assertions import read_parameters
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.formats.test_programs import CANDIDATE
 from microcoder.data.formats.values import parse_python
@@ -25,7 +26,9 @@ def {called}(*arguments):
         if not isinstance(value, list):
             return value
         items = [with_tuples(item, depths, depth + 1) for item in value]
-        return tuple(items) if depth in depths else items
+        if depth in depths:
+            return tuple(items)
+        return items
 
     return {entry}(*map(with_tuples, arguments, {depths}))
 """
@@ -54,6 +57,7 @@ def read_asserted(candidate: Candidate) -> list[AssertedCall]:
     """Return the calls with literal arguments in those tests of a problem that are programs."""
     if candidate.assertions is None or candidate.fn_name is None:
         return []
+    parameters = read_parameters(candidate.starter_code or "", candidate.fn_name) or ()
     calls = []
     for test in candidate.tests:
         tree = parse_python(test.output)
@@ -61,27 +65,43 @@ def read_asserted(candidate: Candidate) -> list[AssertedCall]:
             continue
         for node in ast.walk(tree):
             if isinstance(node, ast.Assert):
-                call = _read_assertion(node.test, {candidate.fn_name, CANDIDATE})
+                call = _read_assertion(node.test, {candidate.fn_name, CANDIDATE}, parameters)
                 if call is not None:
                     calls.append(call)
     return calls
 
 
-def _read_assertion(test: ast.expr, names: set[str]) -> AssertedCall | None:
+def _read_assertion(
+    test: ast.expr,
+    names: set[str],
+    parameters: Sequence[str],
+) -> AssertedCall | None:
     """Return the call that an assertion makes; None if it is another one, or no literals."""
     call, expected = _split_assertion(test)
-    if not isinstance(call, ast.Call) or call.keywords:
+    if not isinstance(call, ast.Call):
         return None
     if not isinstance(call.func, ast.Name) or call.func.id not in names:
         return None
     try:
-        arguments = tuple(map(ast.literal_eval, call.args))
+        arguments = tuple(map(ast.literal_eval, _order_arguments(call, parameters)))
         value = evaluate_literal(expected)
         # Sets and complex numbers are no values of JSON.
         json.dumps([arguments, value])
     except (ValueError, SyntaxError, TypeError, RecursionError, MemoryError):
         return None
     return AssertedCall(arguments, value)
+
+
+def _order_arguments(call: ast.Call, parameters: Sequence[str]) -> list[ast.expr]:
+    """Return the arguments of a call in the order of the parameters.
+
+    ValueError if that is not known.
+    """
+    named = {keyword.arg: keyword.value for keyword in call.keywords}
+    names = parameters[len(call.args) :][: len(named)]
+    if named.keys() != set(names):
+        raise ValueError("the call names no parameters, or leaves some out")
+    return [*call.args, *(named[name] for name in names)]
 
 
 def _split_assertion(test: ast.expr) -> tuple[ast.expr, str]:

@@ -173,8 +173,9 @@ def _counted_blocks(left: Sequence[Lines], steps: Sequence[_Step]) -> Iterator[_
                 continue
             for num_less in (0, 1):
                 heights = [count - num_less for count in counts]
-                yield from _blocks(left, heights)
+                # First what fits least often.
                 yield from _paired(left, heights)
+                yield from _blocks(left, heights)
 
 
 def _even_blocks(left: Sequence[Lines]) -> Iterator[_Step]:
@@ -213,10 +214,8 @@ def _take_line(left: Sequence[Lines]) -> _Step | None:
     ones = [1] * len(left)
     lines = [lines[0] for lines in left]
     widths = set(map(len, lines))
-    if all(len(rest) == 1 for rest in left) and len(set(map(tuple, lines))) == 1:
-        # The last line is the same everywhere.
-        if not any(map(_NUMBER.fullmatch, lines[0])) or lines[0] == ["0"]:
-            return _Step(Part("end", text=" ".join(lines[0])), ones, [[] for _ in lines])
+    if _is_end(left):
+        return _Step(Part("end", text=" ".join(lines[0])), ones, [[] for _ in lines])
     if len(widths) == 1 and max(widths) <= _MOST_VALUES:
         columns = [_parse(column) for column in zip(*lines, strict=True)]
         return _Step(
@@ -226,6 +225,14 @@ def _take_line(left: Sequence[Lines]) -> _Step | None:
         )
     parsed = _parse_rows(lines)
     return _Step(Part("list"), ones, [[row] for row in parsed])
+
+
+def _is_end(left: Sequence[Lines]) -> bool:
+    """Whether the last line is left, the same everywhere, and no number but 0."""
+    if any(len(lines) != 1 for lines in left) or len({tuple(lines[0]) for lines in left}) > 1:
+        return False
+    end = left[0][0]
+    return list(end) == ["0"] or not any(map(_NUMBER.fullmatch, end))
 
 
 def _blocks(left: Sequence[Lines], heights: Sequence[int]) -> Iterator[_Step]:

@@ -478,7 +478,8 @@ def _vary_inputs(trial: Trial) -> list[Values]:
     for values in varied:
         if render(pair.own, values) is not None and pair.render(values) is not None:
             readable.append(values)
-    return readable
+    # The small first: after an input that takes too long, none is waited for.
+    return sorted(readable, key=lambda values: len(json.dumps(values)))
 
 
 class _Answered(NamedTuple):

@@ -150,20 +150,26 @@ def _flatten(value: object, tokens: list[str]) -> None:
 
 
 def _normal(token: str) -> str:
-    """Return a token as it is compared: numbers in one way of writing, words in lower case."""
+    """Return a token as it is compared: numbers in one way of writing, yes and no in lower case."""
     try:
         number = float(token)
     except ValueError:
-        return token.lower()
+        return _normal_word(token)
     # Python takes `nan` and `1_000` for numbers, the authors of tests do not.
     if not math.isfinite(number) or "_" in token:
-        return token.lower()
+        return _normal_word(token)
     if number == int(number) and abs(number) < _LARGEST_EXACT:
         # A leading zero is a digit of a text.
         return token if _LEADING_ZERO.fullmatch(token) else str(int(number))
     # Programs print as many digits of a fraction as they like; a large whole number is exact as
     # written.
     return token if _WHOLE.fullmatch(token) else f"{number:.5g}"
+
+
+def _normal_word(word: str) -> str:
+    """Return a word as it is compared; of other words than yes and no, capitals may matter."""
+    lowered = word.lower()
+    return lowered if lowered in _FLAGS else word
 
 
 def shapes_of(outputs: Iterable[Tokens]) -> frozenset[str]:

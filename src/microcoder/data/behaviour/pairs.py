@@ -14,6 +14,7 @@ from itertools import islice, permutations
 from microcoder.data.behaviour.forms import Form, find_forms
 from microcoder.data.behaviour.views import (
     Symbols,
+    ViewedLayout,
     find_shifted,
     find_symbols,
     find_turned,
@@ -29,6 +30,8 @@ _MOST_ORDERS = 24
 """Orders of the values in which a pair of forms is tried."""
 _MOST_FORMS = 5
 """Forms of a problem that are compared, the likeliest."""
+_LEAST_FITTING = 0.9
+"""Share of a problem's inputs that a benchmark's program can be given."""
 _LEAST_SHAPES = 2
 """Fewest outputs from which it is told that another program gives other ones."""
 
@@ -197,14 +200,29 @@ def _pair_up(own: Form, other: Form) -> list[Pair]:
             order,
         )
     )
-    return [
-        Pair(
+    pairs = []
+    for order in islice(fitting, _MOST_ORDERS):
+        pair = Pair(
             own,
             other,
             order,
         )
-        for order in islice(fitting, _MOST_ORDERS)
-    ]
+        # The problem's own inputs are all of them, the benchmark's may be more than these.
+        own_share = _share_that_fits(pair)
+        if own_share >= _LEAST_FITTING and _share_that_fits(pair.swapped) > 0:
+            pairs.append(pair)
+    return pairs
+
+
+def _share_that_fits(pair: Pair) -> float:
+    """Return the share of known inputs of the first form that can be inputs of the other's program.
+
+    A sum of two is no sum of a list, if none of the known lists has two items.
+    """
+    if not isinstance(pair.other.layout, ViewedLayout):
+        return 1.0
+    rendered = [pair.render(case.values) for case in pair.own.cases]
+    return 1 - rendered.count(None) / len(rendered)
 
 
 def _fits(

@@ -202,7 +202,7 @@ class Renamed:
     def _rename(self, values: Values, names: dict[str, str]) -> Values:
         return tuple(self._rename_value(value, names) for value in values)
 
-    def _rename_value(self, value: Any, names: dict[str, str]) -> Any:
+    def _rename_value(self, value: object, names: dict[str, str]) -> object:
         if isinstance(value, list):
             return [self._rename_value(item, names) for item in value]
         if not isinstance(value, str):
@@ -212,7 +212,7 @@ class Renamed:
         return "".join(names.get(letter, letter) for letter in value)
 
 
-def _put(values: Values, places: Sequence[int], value: Any) -> Values:
+def _put(values: Values, places: Sequence[int], value: object) -> Values:
     """Return the values with one in the first of the places, and without the other places."""
     kept = list(values)
     kept[places[0]] = value
@@ -240,13 +240,16 @@ def _turn(rows: Sequence[Sequence[Any]], order: Sequence[int]) -> list[list[Any]
     return [[row[place] for place in order] for row in rows]
 
 
-def _add(value: Any, by: int) -> Any:
+def _add(value: object, by: int) -> object:
+    """Return a number, or those of a list, with a number added; TypeError if there are others."""
     if isinstance(value, list):
         return [_add(item, by) for item in value]
+    if not isinstance(value, int):
+        raise TypeError("only whole numbers count places")
     return value + by
 
 
-def _size(value: Any, *, of_rows: bool) -> int | None:
+def _size(value: object, *, of_rows: bool) -> int | None:
     """Return the length of a list or text, or of the rows of a list; None if it has none."""
     if not isinstance(value, list | str):
         return None
@@ -306,9 +309,8 @@ def _find_changes(form: Form) -> Iterator[Change]:
     columns = list(zip(*(case.values for case in form.cases), strict=True))
     yield from _find_sizes(form, columns)
     lists = [place for place, kind in enumerate(form.kinds) if kind in ("N", "S")]
-    if len(lists) > 1 and len({form.kinds[place] for place in lists}) == 1:
-        if all(len({len(values[place]) for place in lists}) == 1 for values, _ in form.cases):
-            yield Zipped(tuple(lists))
+    if len({form.kinds[place] for place in lists}) == 1 and _have_one_length(form, lists):
+        yield Zipped(tuple(lists))
     for kind in ("n", "s", "N"):
         places = tuple(place for place, other in enumerate(form.kinds) if other == kind)
         if 1 < len(places) <= _MOST_STACKED and places[-1] - places[0] == len(places) - 1:
@@ -316,6 +318,14 @@ def _find_changes(form: Form) -> Iterator[Change]:
     for place, kind in enumerate(form.kinds):
         if kind in ("N", "T") and _are_flags(columns[place], is_table=kind == "T"):
             yield Spelled(place, is_table=kind == "T")
+
+
+def _have_one_length(form: Form, places: Sequence[int]) -> bool:
+    """Whether there are several lists, all of the same length in each case."""
+    if len(places) < 2:
+        return False
+    lengths = [{len(case.values[place]) for place in places} for case in form.cases]
+    return all(len(of_case) == 1 for of_case in lengths)
 
 
 def _find_sizes(form: Form, columns: Sequence[Sequence[Any]]) -> Iterator[Change]:
@@ -327,17 +337,26 @@ def _find_sizes(form: Form, columns: Sequence[Sequence[Any]]) -> Iterator[Change
             continue
         for of, column in enumerate(columns):
             for of_rows in (False, True):
-                sizes = [_size(value, of_rows=of_rows) for value in column]
-                if None in sizes:
-                    continue
-                known = [size for size in sizes if size is not None]
-                for more in (0, 1, -1):
-                    # One more or less may be by chance, if it is the same size everywhere.
-                    if more and len(set(known)) == 1:
-                        continue
-                    if [size + more for size in known] == list(columns[place]):
-                        yield WithoutSize(place, of, of_rows, more)
-                        return
+                more = _find_more(columns[place], column, of_rows=of_rows)
+                if more is not None:
+                    yield WithoutSize(place, of, of_rows, more)
+                    return
+
+
+def _find_more(numbers: Sequence[Any], column: Sequence[Any], *, of_rows: bool) -> int | None:
+    """Return by how much numbers are larger than the sizes of a column; None if they differ."""
+    sizes = []
+    for value in column:
+        size = _size(value, of_rows=of_rows)
+        if size is None:
+            return None
+        sizes.append(size)
+    # One more or less may be by chance, if it is the same size everywhere.
+    allowed = (0,) if len(set(sizes)) == 1 else (0, 1, -1)
+    for more in allowed:
+        if [size + more for size in sizes] == list(numbers):
+            return more
+    return None
 
 
 def _are_flags(column: Sequence[Any], *, is_table: bool) -> bool:
@@ -400,9 +419,8 @@ def _are_places(form: Form, place: int, *, first: int) -> bool:
     for case in form.cases:
         numbers = _list_numbers(case.values[place])
         sizes = [0]
-        for number, value in enumerate(case.values):
-            if number != place:
-                sizes += [_size(value, of_rows=of_rows) or 0 for of_rows in (False, True)]
+        for value in case.values[:place] + case.values[place + 1 :]:
+            sizes += [_size(value, of_rows=of_rows) or 0 for of_rows in (False, True)]
         if not numbers or any(type(number) is not int for number in numbers):
             return False
         if min(numbers) < first or max(numbers) > max(sizes) - 1 + first:
@@ -412,7 +430,8 @@ def _are_places(form: Form, place: int, *, first: int) -> bool:
     return first == 1 or 0 in lows
 
 
-def _list_numbers(value: Any) -> list[Any]:
+def _list_numbers(value: object) -> list[Any]:
+    """Return the values inside of lists, however deep."""
     if not isinstance(value, list):
         return [value]
     numbers = []
