@@ -9,8 +9,9 @@ own, lines up to a last one that says that there are no more. Numbers that count
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Literal, NamedTuple
 
 from microcoder.data.inputs.layouts import Values
@@ -114,9 +115,9 @@ class _Search:
         self._num_steps += 1
         if self._num_steps > _MOST_STEPS:
             return None
-        starts = [sum(heights) for heights in zip(*(step.heights for step in steps), strict=True)]
-        starts = starts or [0] * len(self._inputs)
-        left = [lines[start:] for lines, start in zip(self._inputs, starts, strict=True)]
+        left = list(self._inputs)
+        for step in steps:
+            left = list(map(_skip, left, step.heights))
         if not any(left):
             return steps
         for step in _continue(left, steps):
@@ -124,6 +125,14 @@ class _Search:
             if found is not None:
                 return found
         return None
+
+
+def _skip(lines: Lines, height: int) -> Lines:
+    return lines[height:]
+
+
+def _take(lines: Lines, height: int) -> Lines:
+    return lines[:height]
 
 
 def read_blocks(inputs: Sequence[str]) -> BlockRead | None:
@@ -155,8 +164,8 @@ def _continue(left: Sequence[Lines], steps: Sequence[_Step]) -> Iterator[_Step]:
     if line is not None:
         yield line
     # Words, one a line, to the end.
-    if not steps and all(len(line) == 1 for lines in left for line in lines):
-        yield from _blocks(left, [len(lines) for lines in left])
+    if not steps and set(map(len, chain.from_iterable(left))) == {1}:
+        yield from _blocks(left, list(map(len, left)))
 
 
 def _counted_blocks(left: Sequence[Lines], steps: Sequence[_Step]) -> Iterator[_Step]:
@@ -166,7 +175,7 @@ def _counted_blocks(left: Sequence[Lines], steps: Sequence[_Step]) -> Iterator[_
             continue
         for place in reversed(range(step.part.width)):
             counts = [values[place] for values in step.values]
-            if any(type(count) is not int for count in counts):
+            if set(map(type, counts)) != {int}:
                 continue
             # A number that is the same everywhere may fit by chance.
             if len(set(counts)) == 1:
@@ -201,9 +210,8 @@ def _ended_blocks(left: Sequence[Lines]) -> Iterator[_Step]:
     """Yield all lines up to a last one that is the same in all inputs, which differ in height."""
     if not all(left):
         return
-    ends = {tuple(lines[-1]) for lines in left}
     heights = [len(lines) - 1 for lines in left]
-    if len(ends) == 1 and len(set(heights)) > 1:
+    if all(lines[-1] == left[0][-1] for lines in left) and len(set(heights)) > 1:
         yield from _blocks(left, heights)
 
 
@@ -217,11 +225,11 @@ def _take_line(left: Sequence[Lines]) -> _Step | None:
     if _is_end(left):
         return _Step(Part("end", text=" ".join(lines[0])), ones, [[] for _ in lines])
     if len(widths) == 1 and max(widths) <= _MOST_VALUES:
-        columns = [_parse(column) for column in zip(*lines, strict=True)]
+        columns = map(_parse, zip(*lines, strict=True))
         return _Step(
             Part("values", len(lines[0])),
             ones,
-            [list(row) for row in zip(*columns, strict=True)],
+            list(map(list, zip(*columns, strict=True))),
         )
     parsed = _parse_rows(lines)
     return _Step(Part("list"), ones, [[row] for row in parsed])
@@ -229,7 +237,7 @@ def _take_line(left: Sequence[Lines]) -> _Step | None:
 
 def _is_end(left: Sequence[Lines]) -> bool:
     """Whether the last line is left, the same everywhere, and no number but 0."""
-    if any(len(lines) != 1 for lines in left) or len({tuple(lines[0]) for lines in left}) > 1:
+    if set(map(len, left)) != {1} or any(lines != left[0] for lines in left):
         return False
     end = left[0][0]
     return list(end) == ["0"] or not any(map(_NUMBER.fullmatch, end))
@@ -239,19 +247,19 @@ def _blocks(left: Sequence[Lines], heights: Sequence[int]) -> Iterator[_Step]:
     """Yield the block of so many lines, if its lines are alike."""
     if not _has_lines(left, heights):
         return
-    blocks = [lines[:height] for lines, height in zip(left, heights, strict=True)]
-    rows = [row for block in blocks for row in block]
+    blocks = list(map(_take, left, heights))
+    rows = list(chain.from_iterable(blocks))
     widths = set(map(len, rows))
     if widths == {1}:
-        column = _parse([row[0] for row in rows])
+        column = _parse(list(chain.from_iterable(rows)))
         yield _Step(Part("column"), list(heights), _cut(column, heights))
         return
     if len(widths) > 1 and all(row[0] == str(len(row) - 1) for row in rows):
         parsed = _parse_rows([row[1:] for row in rows])
         yield _Step(Part("counted rows"), list(heights), _cut(parsed, heights))
         return
-    are_even = all(len(set(map(len, block))) <= 1 for block in blocks)
-    if are_even:
+    widths_by_input = [set(map(len, block)) for block in blocks]
+    if max(map(len, widths_by_input)) == 1:
         yield _Step(Part("rows"), list(heights), _cut(_parse_rows(rows), heights))
 
 
@@ -272,7 +280,7 @@ def _paired(left: Sequence[Lines], heights: Sequence[int]) -> Iterator[_Step]:
 def _has_lines(left: Sequence[Lines], heights: Sequence[int]) -> bool:
     if min(heights) < 0 or max(heights) < 1:
         return False
-    return all(len(lines) >= height for lines, height in zip(left, heights, strict=True))
+    return all(map(int.__ge__, map(len, left), heights))
 
 
 def _cut(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
@@ -288,12 +296,13 @@ def _cut(items: Sequence[Any], sizes: Sequence[int]) -> list[list[Any]]:
 def _parse(tokens: Sequence[str]) -> list[Any]:
     """Return the tokens as numbers if all of them are, else as texts."""
     if all(map(_NUMBER.fullmatch, tokens)):
-        return [json.loads(token) for token in tokens]
+        return list(map(json.loads, tokens))
     return list(tokens)
 
 
 def _parse_rows(rows: Sequence[Sequence[str]]) -> list[list[Any]]:
     """Return rows of numbers if all tokens are numbers, else rows of texts."""
-    if all(map(_NUMBER.fullmatch, (token for row in rows for token in row))):
-        return [[json.loads(token) for token in row] for row in rows]
-    return [list(row) for row in rows]
+    parse: Callable[[Sequence[str]], list[Any]] = list
+    if all(map(_NUMBER.fullmatch, chain.from_iterable(rows))):
+        parse = _parse
+    return list(map(parse, rows))

@@ -93,15 +93,18 @@ class Zipped:
 
     def there(self, values: Values) -> Values:
         """Return the values with a table in place of the first list, and without the others."""
-        rows = [list(row) for row in zip(*(values[place] for place in self.places), strict=True)]
+        lists = map(values.__getitem__, self.places)
+        rows = list(map(list, zip(*lists, strict=True)))
         return _put(values, self.places, rows)
 
     def back(self, values: Values) -> Values:
         """Return the values with lists for the table."""
         rows = values[self.places[0]]
-        if any(len(row) != len(self.places) for row in rows):
+        if not rows:
+            return _spread(values, self.places, [[]] * len(self.places))
+        columns = list(map(list, zip(*rows, strict=True)))
+        if len(columns) != len(self.places):
             raise ValueError("the rows have another width")
-        columns = [[row[number] for row in rows] for number in range(len(self.places))]
         return _spread(values, self.places, columns)
 
 
@@ -113,7 +116,7 @@ class Stacked:
 
     def there(self, values: Values) -> Values:
         """Return the values with a list in place of the first of them, and without the others."""
-        return _put(values, self.places, [values[place] for place in self.places])
+        return _put(values, self.places, list(map(values.__getitem__, self.places)))
 
     def back(self, values: Values) -> Values:
         """Return the values with the items of the list."""
@@ -133,14 +136,16 @@ class Spelled:
     def there(self, values: Values) -> Values:
         """Return the values with a text, or a list of texts."""
         value = values[self.place]
-        spelled = list(map(_spell, value)) if self.is_table else _spell(value)
-        return _put(values, (self.place,), spelled)
+        if self.is_table:
+            return _put(values, (self.place,), list(map(_spell, value)))
+        return _put(values, (self.place,), _spell(value))
 
     def back(self, values: Values) -> Values:
         """Return the values with numbers."""
         value = values[self.place]
-        read = [list(map(int, row)) for row in value] if self.is_table else list(map(int, value))
-        return _put(values, (self.place,), read)
+        if self.is_table:
+            return _put(values, (self.place,), list(map(_read_flags, value)))
+        return _put(values, (self.place,), _read_flags(value))
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,19 +202,25 @@ class Renamed:
 
     def back(self, values: Values) -> Values:
         """Return the values with the symbols that they had."""
-        return self._rename(values, {new: old for old, new in self.pairs})
+        names = dict(map(reversed, self.pairs))
+        return self._rename(values, names)
 
     def _rename(self, values: Values, names: dict[str, str]) -> Values:
-        return tuple(self._rename_value(value, names) for value in values)
+        return tuple(self._rename_all(list(values), names))
 
-    def _rename_value(self, value: object, names: dict[str, str]) -> object:
-        if isinstance(value, list):
-            return [self._rename_value(item, names) for item in value]
-        if not isinstance(value, str):
-            return value
-        if self.are_words:
-            return " ".join(names.get(word, word) for word in value.split())
-        return "".join(names.get(letter, letter) for letter in value)
+    def _rename_all(self, values: Sequence[Any], names: dict[str, str]) -> list[Any]:
+        renamed: list[Any] = []
+        for value in values:
+            if isinstance(value, list):
+                renamed.append(self._rename_all(value, names))
+            elif not isinstance(value, str):
+                renamed.append(value)
+            elif self.are_words:
+                words = value.split()
+                renamed.append(" ".join(map(names.get, words, words)))
+            else:
+                renamed.append("".join(map(names.get, value, value)))
+        return renamed
 
 
 def _put(values: Values, places: Sequence[int], value: object) -> Values:
@@ -234,10 +245,17 @@ def _spell(flags: Sequence[int]) -> str:
     return "".join(map(str, flags))
 
 
+def _read_flags(text: str) -> list[int]:
+    return list(map(int, text))
+
+
 def _turn(rows: Sequence[Sequence[Any]], order: Sequence[int]) -> list[list[Any]]:
-    if any(len(row) != len(order) for row in rows):
-        raise ValueError("the rows have another width")
-    return [[row[place] for place in order] for row in rows]
+    turned = []
+    for row in rows:
+        if len(row) != len(order):
+            raise ValueError("the rows have another width")
+        turned.append(list(map(row.__getitem__, order)))
+    return turned
 
 
 def _add(value: object, by: int) -> object:
@@ -293,7 +311,7 @@ def apply_change(form: Form, change: Change, *, bits: float = 0.0) -> Form | Non
             cases.append(ValueCase(change.there(case.values), case.expected))
     except (ValueError, TypeError, KeyError, IndexError):
         return None
-    kinds = tuple(kind_of(column) for column in zip(*(case.values for case in cases), strict=True))
+    kinds = tuple(map(kind_of, _columns_of(cases)))
     layout = ViewedLayout(form.layout, change)
     return replace(
         form,
@@ -304,9 +322,14 @@ def apply_change(form: Form, change: Change, *, bits: float = 0.0) -> Form | Non
     )
 
 
+def _columns_of(cases: Sequence[ValueCase]) -> list[tuple[Any, ...]]:
+    """Return the values at each place, of all cases."""
+    return list(zip(*(case.values for case in cases), strict=True))
+
+
 def _find_changes(form: Form) -> Iterator[Change]:
     """Yield the changes that a form's values allow."""
-    columns = list(zip(*(case.values for case in form.cases), strict=True))
+    columns = _columns_of(form.cases)
     yield from _find_sizes(form, columns)
     lists = [place for place, kind in enumerate(form.kinds) if kind in ("N", "S")]
     if len({form.kinds[place] for place in lists}) == 1 and _have_one_length(form, lists):
@@ -324,8 +347,9 @@ def _have_one_length(form: Form, places: Sequence[int]) -> bool:
     """Whether there are several lists, all of the same length in each case."""
     if len(places) < 2:
         return False
-    lengths = [{len(case.values[place]) for place in places} for case in form.cases]
-    return all(len(of_case) == 1 for of_case in lengths)
+    columns = _columns_of(form.cases)
+    lengths = [list(map(len, columns[place])) for place in places]
+    return all(of_list == lengths[0] for of_list in lengths)
 
 
 def _find_sizes(form: Form, columns: Sequence[Sequence[Any]]) -> Iterator[Change]:
@@ -365,7 +389,7 @@ def _are_flags(column: Sequence[Any], *, is_table: bool) -> bool:
     for value in column:
         for row in value if is_table else [value]:
             flags.update(map(repr, row))
-    return 0 < len(flags) <= _MOST_FLAGS and all(len(flag) == 1 for flag in flags)
+    return 0 < len(flags) <= _MOST_FLAGS and set(map(len, flags)) == {1}
 
 
 def find_shifted(form: Form) -> list[Form]:
@@ -381,8 +405,12 @@ def find_turned(form: Form) -> list[Form]:
 def _apply_all(form: Form, changes: Sequence[Change]) -> list[Form]:
     """Return the views that changes make, each at the cost of having tried them all."""
     bits = math.log2(len(changes) + 1)
-    views = [apply_change(form, change, bits=bits) for change in changes]
-    return [view for view in views if view is not None]
+    views = []
+    for change in changes:
+        view = apply_change(form, change, bits=bits)
+        if view is not None:
+            views.append(view)
+    return views
 
 
 def find_width(form: Form) -> int:
@@ -390,7 +418,9 @@ def find_width(form: Form) -> int:
     if "T" not in form.kinds:
         return 0
     place = form.kinds.index("T")
-    widths = {len(row) for case in form.cases for row in case.values[place]}
+    widths: set[int] = set()
+    for case in form.cases:
+        widths.update(map(len, case.values[place]))
     return widths.pop() if len(widths) == 1 else 0
 
 
@@ -420,8 +450,9 @@ def _are_places(form: Form, place: int, *, first: int) -> bool:
         numbers = _list_numbers(case.values[place])
         sizes = [0]
         for value in case.values[:place] + case.values[place + 1 :]:
-            sizes += [_size(value, of_rows=of_rows) or 0 for of_rows in (False, True)]
-        if not numbers or any(type(number) is not int for number in numbers):
+            sizes.append(_size(value, of_rows=False) or 0)
+            sizes.append(_size(value, of_rows=True) or 0)
+        if set(map(type, numbers)) != {int}:
             return False
         if min(numbers) < first or max(numbers) > max(sizes) - 1 + first:
             return False
