@@ -29,6 +29,8 @@ _LEAST_ANSWERS = 6
 """On how many different outputs they agree where it is fewer."""
 _LEAST_TELLING = 2
 """On how many different outputs they agree that do not all repeat the same value."""
+_LEAST_TELLING_SHARE = 0.25
+"""Share of all different outputs that these are at least."""
 _LEAST_SMALL = 4
 """On how many different outputs they agree where all of these are small numbers."""
 _LEAST_BITS = 14.0
@@ -95,8 +97,9 @@ class Trial:
         """Whether there is enough evidence for a hit."""
         if self.num_agreed < _LEAST_INPUTS:
             return False
+        least = max(_LEAST_TELLING, _LEAST_TELLING_SHARE * len(self.answers))
         for echoes in self.echoes_by_place.values():
-            if len(self.answers - echoes) < _LEAST_TELLING:
+            if len(self.answers - echoes) < least:
                 return False
         if self.bits < _LEAST_BITS:
             return self._is_backed

@@ -202,7 +202,9 @@ class Renamed:
 
     def back(self, values: Values) -> Values:
         """Return the values with the symbols that they had."""
-        names = dict(map(reversed, self.pairs))
+        names = {}
+        for old, new in self.pairs:
+            names[new] = old
         return self._rename(values, names)
 
     def _rename(self, values: Values, names: dict[str, str]) -> Values:
