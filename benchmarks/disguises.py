@@ -1,5 +1,6 @@
 """Which disguised benchmark problems are found, and which near misses are flagged:
-`python benchmarks/disguises.py`, or with `--without-code` by their tests alone.
+`python benchmarks/disguises.py`, or with `--without-code` by their tests alone. With `--real` it
+tries rows of deepseek_leetcode, by their tests alone, of which LiveCodeBench has the same problem.
 
 The problems are in tests/data/behaviour/planted.jsonl: stories, paraphrases and translations of
 problems of HumanEval, MBPP and LiveCodeBench, with tests of their own, and near misses; most of
@@ -8,6 +9,7 @@ data (`MICROCODER_DATA`, or `../shared/data` beside the project).
 """
 
 import json
+import re
 import sys
 import tempfile
 import time
@@ -38,7 +40,40 @@ def read_benchmarks(folder: Path) -> list[Candidate]:
     return read_benchmark_problems(unpack_sources(sources, into=folder))
 
 
+def try_real_rows() -> None:
+    """Print which of every other row of deepseek_leetcode are found by what they compute alone."""
+    with tempfile.TemporaryDirectory() as folder, Judge(workers=1) as judge:
+        benchmark = read_benchmarks(Path(folder))
+        source = SourceSettings(
+            path=str(DATA / "deepseek_leetcode.tar.xz"),
+            format="deepseek_leetcode",
+        )
+        rows = read_benchmark_problems(unpack_sources([source], into=Path(folder)))
+        names = {problem.id: name_of(problem) for problem in benchmark}
+        known = [row for row in rows if name_of(row) in names.values()][::4]
+        counts: Counter[str] = Counter(known=len(known))
+        for row, compared in zip(
+            known,
+            find_behaviour(known, index_behaviour(benchmark), judge),
+            strict=True,
+        ):
+            found = {names[hit.problem_id] for hit in compared.hits}
+            counts["found"] += name_of(row) in found
+            others = sorted(found - {name_of(row)})
+            counts["with others"] += bool(others)
+            print(f"{name_of(row) in found} {row.title}: {', '.join(others)}")
+        print(json.dumps(counts))
+
+
+def name_of(problem: Candidate) -> str:
+    """Return the name of a problem as it stands in its address on LeetCode."""
+    return "-".join(re.findall("[a-z0-9]+", problem.title.lower()))
+
+
 def main() -> None:
+    if "--real" in sys.argv:
+        try_real_rows()
+        return
     sys.path.insert(0, str(ROOT))
     from tests.data.behaviour import planted
 
@@ -89,9 +124,7 @@ def count_found(
 def name_parts(item: Any) -> tuple[str, str]:
     """Return the kind of a planted problem, and the part of that kind which it belongs to."""
     kind = "copies" if item.is_copy else "near misses"
-    if item.is_held_out:
-        return kind, f"{kind} held out"
-    return kind, f"{kind} chosen on"
+    return kind, f"{kind} {item.part}"
 
 
 def say_what_was_found(hits: Sequence[Hit], is_right: bool) -> str:

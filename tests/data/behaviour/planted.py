@@ -2,7 +2,9 @@
 translations, other formats.
 
 They are in `planted.jsonl`, one a line, their words and programs CC0.
-The first 59 and 34 are those that thresholds and rules were chosen on.
+Each belongs to a part. `chosen on` are those that thresholds and rules were chosen on. `held out`
+were written by somebody who had not read how copies are found. `drawn` are of benchmark problems
+that were drawn at random from all with a program, so that none was left out for being hard.
 """
 
 import contextlib
@@ -30,8 +32,8 @@ class Planted:
     is_copy: bool = True
     has_code: bool = True
     """Whether the program comes with the problem, or only its tests."""
-    is_held_out: bool = False
-    """Nothing was chosen on it: written by somebody who had not read how copies are found."""
+    part: str = "chosen on"
+    """`chosen on`, `held out` or `drawn`."""
 
     @property
     def titles(self) -> frozenset[str]:

@@ -3,9 +3,11 @@ real programs in a real sandbox.
 """
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from microcoder.data.behaviour.blocks import read_blocks
 from microcoder.data.behaviour.comparison import find_behaviour
 from microcoder.data.behaviour.forms import find_forms
 from microcoder.data.behaviour.keeping import (
@@ -14,15 +16,25 @@ from microcoder.data.behaviour.keeping import (
     read_compared,
     write_compared,
 )
-from microcoder.data.behaviour.outputs import compare, tokens_of_json, tokens_of_text
+from microcoder.data.behaviour.outputs import LATE, compare, tokens_of_json, tokens_of_text
 from microcoder.data.behaviour.pairs import BehaviourIndex, index_behaviour
 from microcoder.data.behaviour.running import ProgramRun, run_programs
+from microcoder.data.behaviour.views import (
+    Change,
+    Renamed,
+    Shifted,
+    Spelled,
+    Stacked,
+    Turned,
+    WithoutSize,
+    Zipped,
+)
 from microcoder.data.corpus.inputs import read_benchmark_problems, unpack_sources
 from microcoder.data.corpus.settings import SourceSettings
 from microcoder.data.filter.contamination import Hit
 from microcoder.data.formats.candidates import Candidate, Solution
 from microcoder.judge import Judge
-from microcoder.judge.core.types import TestCase
+from microcoder.judge.core.types import Assertions, TestCase
 from tests.data.behaviour import planted
 from tests.data.published import find_archive
 
@@ -154,7 +166,8 @@ def test_a_program_that_hangs_dies_or_ends_the_process_loses_its_own_outputs_onl
     ]
     assert run_programs(runs, judge) == [
         [("2",), ("3",)],
-        *[[None, None]] * 3,
+        [LATE, LATE],
+        *[[None, None]] * 2,
         [None],
         [("42",), None],
     ]
@@ -261,10 +274,107 @@ def test_shared_inputs_make_up_for_few_bits(judge: Judge) -> None:
         tests.append((f"{a} {b}\n", "fits\n" if a % b == 0 else "gap\n"))
     divides = problem("def f(a, b):\n    return a % b == 0", *shown)
     unlike = problem("def f(a, b):\n    return a % b == 0", ("60\n30", "true"), ("31\n30", "false"))
+    few = problem("", *tests[:6], solved=False)
     story = problem("", *tests, solved=False)
     (hit,) = find_one(story, index_behaviour([divides]), judge)
     assert "both show 12 of the same inputs" in hit.detail
-    assert find_one(story, index_behaviour([unlike]), judge) == []
+    assert find_one(few, index_behaviour([unlike]), judge) == []
+
+
+def test_labels_that_could_be_given_in_many_other_ways_are_enough(judge: Judge) -> None:
+    even = problem("def f(n):\n    return n % 2 == 0", ("8", "true"), ("9", "false"))
+    tests = [(f"{n}\n", "ja\n" if n % 2 == 0 else "nein\n") for n in (3, 4, 6, 7, 10, 15, 21, 22)]
+    (hit,) = find_one(problem("", *tests, solved=False), index_behaviour([even]), judge)
+    assert "its program gives 8 of 8 answers here (with other words)" in hit.detail
+    rare = [*tests[:3], ("10\n", "ja\n"), ("12\n", "ja\n"), ("28\n", "ja\n"), ("30\n", "ja\n")]
+    assert find_one(problem("", *rare, solved=False), index_behaviour([even]), judge) == []
+
+
+def test_a_drawn_grid_with_its_size_is_a_table_of_flags(judge: Judge) -> None:
+    code = "def f(grid):\n    return sum(row.count(1) for row in grid) * 100 + len(grid)"
+    shown = (("[[1, 0], [1, 1]]", "302"), ("[[0, 1, 1], [1, 0, 1], [1, 1, 1]]", "703"))
+    tests = []
+    for grid in (["#.", "##"], ["#..", ".#.", "..."], ["####"], ["...#", "####"], ["#", ".", "#"]):
+        text = "\n".join(grid)
+        number = text.count("#") * 100 + len(grid)
+        tests.append((f"{len(grid)} {len(grid[0])}\n{text}\n", f"{number}\n"))
+    index = index_behaviour([problem(code, *shown)])
+    (hit,) = find_one(problem("", *tests, solved=False), index, judge)
+    assert "its program gives 5 of 5 answers here (same)" in hit.detail
+
+
+@pytest.mark.parametrize(
+    ("inputs", "values"),
+    [
+        (("2 3\n#..\n.#.\n0 1\nUD\n", "1 2\n..\n0 0\nL\n"), (2, 3, ["#..", ".#."], 0, 1, "UD")),
+        (("2\n1\n5\n2\n6 7\n9\n", "3\n1\n1\n1\n3\n2\n8 9\n4\n"), (2, [[5], [6, 7]], 9)),
+        (("ox\nel\n.\n", "moon\n.\n"), (["ox", "el"],)),
+        (("1\n4 1\n8 7\n", "0\n1 5\n9 1\n"), (1, [[4, 1], [8, 7]])),
+    ],
+    ids=["a block before lines", "rows after their lengths", "a last line", "an even table"],
+)
+def test_blocks_are_read_wherever_they_stand(
+    inputs: tuple[str, str],
+    values: tuple[object, ...],
+) -> None:
+    read = read_blocks(inputs)
+    assert read is not None
+    assert read.values[0] == values
+    assert [read.layout.render(row) for row in read.values] == list(inputs)
+
+
+@pytest.mark.parametrize(
+    ("change", "values", "seen"),
+    [
+        (WithoutSize(0, 1, True, 0), (2, [[1, 2], [3, 4]]), ([[1, 2], [3, 4]],)),
+        (Zipped((0, 1)), ([1, 2], [5, 6]), ([[1, 5], [2, 6]],)),
+        (Stacked((0, 1, 2)), ("a", "b", "c"), (["a", "b", "c"],)),
+        (Spelled(0, is_table=True), ([[1, 0], [0, 0]],), (["10", "00"],)),
+        (Turned(0, (2, 0, 1)), ([[1, 2, 3]],), ([[3, 1, 2]],)),
+        (Shifted((1,), -1), ([7, 8], 2), ([7, 8], 1)),
+        (Renamed((("#", "1"), (".", "0")), are_words=False), (["#.", ".."],), (["10", "00"],)),
+    ],
+)
+def test_a_view_can_be_turned_back(
+    change: Change,
+    values: tuple[object, ...],
+    seen: tuple[object, ...],
+) -> None:
+    assert change.there(values) == seen
+    assert change.back(seen) == values
+
+
+def test_outputs_may_be_counted_joined_or_rounded() -> None:
+    counted = compare([("2", "7", "9"), ("1", "4")], [("7", "9"), ("4",)])
+    assert counted.how == "without their number"
+    assert counted.share == 1
+    assert compare([("1", "0"), ("0", "1")], [("10",), ("01",)]).how == "joined"
+    rounded = compare([("3.14",), ("2",)], [("3.1416",), ("2.0012",)])
+    assert rounded.how == "rounded"
+    assert rounded.share == 1
+    assert compare([("3.14",)], [("3.15",)]).share == 0
+
+
+def test_tuples_of_published_tests_are_given_back() -> None:
+    program = "def f(pairs, k):\n    return {pair: k for pair in pairs}"
+    published = Candidate(
+        id="bench/2",
+        dataset="any",
+        statement="",
+        fn_name="f",
+        tests=(
+            TestCase(input="", output="assert f([(1, 2)], k=3) == 5\nassert not f([(4, 5)], 6)"),
+        ),
+        assertions=Assertions(),
+        starter_code="def f(pairs, k):",
+        solutions=(Solution(code=program),),
+    )
+    (form,) = find_forms(published)
+    assert [case.values for case in form.cases] == [([[1, 2]], 3), ([[4, 5]], 6)]
+    assert [case.expected for case in form.cases] == [("5",), ("false",)]
+    names: dict[str, Any] = {}
+    exec(form.program, names)
+    assert names[form.entry]([[1, 2]], 3) == {(1, 2): 3}
 
 
 def test_disguised_problems_of_humaneval_are_found_and_near_misses_are_not(

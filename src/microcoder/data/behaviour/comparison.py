@@ -16,15 +16,17 @@ from typing import NamedTuple
 
 from microcoder.data.behaviour.forms import ValueCase
 from microcoder.data.behaviour.outputs import (
+    LATE,
     Agreement,
     Outputs,
     Tokens,
     chance_of,
     compare,
+    is_outside,
     is_small,
     tokens_of_value,
 )
-from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs
+from microcoder.data.behaviour.pairs import BehaviourIndex, Pair, find_pairs, render
 from microcoder.data.behaviour.running import SECONDS_AN_INPUT, ProgramRun, run_programs
 from microcoder.data.behaviour.trials import Trial
 from microcoder.data.filter.contamination import Hit
@@ -224,7 +226,9 @@ def _choose_closest(pairs: Sequence[Pair], firsts: Sequence[_First]) -> list[Tri
         num_taken[form] += 1
         if num_taken[form] <= _MOST_CLOSE:
             num_shared = _count_shared(pair)
-            trials.append(Trial(firsts[0].row, pair, chance, num_shared=num_shared))
+            trials.append(
+                Trial(firsts[0].row, pair, chance, bits=-pair.bits, num_shared=num_shared)
+            )
     return trials
 
 
@@ -277,14 +281,20 @@ def _run_on_cases(
         choose: returns the cases that are run.
         seconds: CPU seconds that a program may take for an input.
     """
-    cases_by_pair = []
+    cases_by_pair: list[list[ValueCase]] = []
     runs = []
     for row, pair in pairs:
         seen = pair if runs_other else pair.swapped
-        cases = choose(seen.own.cases)
         inputs: list[object] = []
-        if seen.other.program:
-            inputs = [seen.render(case.values) for case in cases]
+        cases = []
+        for case in choose(seen.own.cases):
+            program_input = seen.render(case.values)
+            # What the other program cannot be given says nothing.
+            if program_input is not None:
+                cases.append(case)
+                inputs.append(program_input)
+        if not seen.other.program:
+            inputs = []
         cases_by_pair.append(cases)
         # Also without inputs, so that each pair keeps its run.
         runs.append(
@@ -296,7 +306,21 @@ def _run_on_cases(
             )
         )
     outputs_by_pair = run_programs(runs, judge, seconds=seconds)
-    return list(map(_CaseRun, cases_by_pair, outputs_by_pair))
+    return list(map(_leave_out_late, cases_by_pair, outputs_by_pair))
+
+
+def _leave_out_late(cases: Sequence[ValueCase], outputs: Outputs) -> _CaseRun:
+    """Return the cases for which a program had time, which is all that it can be told by."""
+    if not outputs:
+        return _CaseRun(cases, outputs)
+    in_time = []
+    for case, output in zip(cases, outputs, strict=True):
+        if output != LATE:
+            in_time.append((case, output))
+    return _CaseRun(
+        [case for case, _ in in_time],
+        [output for _, output in in_time],
+    )
 
 
 def _agree(
@@ -384,7 +408,7 @@ def _try_varied(
         inputs = _vary_inputs(trial)
         inputs_by_trial.append(inputs)
         # The same values, each time as that program reads them.
-        own_inputs = tuple(map(own.layout.render, inputs))
+        own_inputs = tuple(render(own, values) for values in inputs)
         other_inputs = tuple(map(trial.pair.render, inputs))
         runs.append(
             ProgramRun(
@@ -412,7 +436,7 @@ def _try_varied(
         outputs[1::2],
         strict=True,
     ):
-        answered = _find_answered(inputs, ours, theirs)
+        answered = _find_answered(trial.pair, inputs, ours, theirs)
         # Where one of them has no program, nothing speaks against the pair.
         if not answered:
             left.append(trial)
@@ -449,7 +473,13 @@ def _vary_inputs(trial: Trial) -> list[Values]:
     if trial.says_little:
         num *= _LITTLE_TIMES
     # Seeded by both ids: the same inputs in every run.
-    return vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
+    varied = vary(known, num=num, seed=f"{pair.own.id} {pair.other.id}")
+    readable = []
+    for values in varied:
+        if render(pair.own, values) is not None and pair.render(values) is not None:
+            readable.append(values)
+    # The small first: after an input that takes too long, none is waited for.
+    return sorted(readable, key=lambda values: len(json.dumps(values)))
 
 
 class _Answered(NamedTuple):
@@ -461,13 +491,18 @@ class _Answered(NamedTuple):
 
 
 def _find_answered(
+    pair: Pair,
     inputs: Sequence[Values],
     ours: Outputs,
     theirs: Outputs,
 ) -> list[_Answered]:
-    """Return the inputs for which both programs have an output."""
+    """Return the inputs for which both programs have an output that answers the question."""
+    known = [case.expected for case in (*pair.own.cases, *pair.other.cases)]
     answered = []
     for values, our_output, their_output in zip(inputs, ours, theirs, strict=True):
-        if our_output is not None and their_output is not None:
-            answered.append(_Answered(values, our_output, their_output))
+        if our_output is None or their_output is None or LATE in (our_output, their_output):
+            continue
+        if is_outside(our_output, known) or is_outside(their_output, known):
+            continue
+        answered.append(_Answered(values, our_output, their_output))
     return answered

@@ -6,8 +6,16 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from microcoder.data.behaviour.asserted import (
+    AssertedCall,
+    CallingProgram,
+    find_tuples,
+    give_tuples,
+    read_asserted,
+)
+from microcoder.data.behaviour.blocks import BlockRead, read_blocks
 from microcoder.data.behaviour.outputs import (
     Tokens,
     kind_of,
@@ -18,7 +26,6 @@ from microcoder.data.behaviour.outputs import (
 from microcoder.data.clean.sections import split
 from microcoder.data.filter.keys import LONGEST_EXAMPLE
 from microcoder.data.formats.candidates import Candidate
-from microcoder.data.formats.test_programs import list_calls
 from microcoder.data.formats.values import read_literal
 from microcoder.data.inputs.finding import Item
 from microcoder.data.inputs.layouts import (
@@ -48,6 +55,13 @@ _DOCTEST = re.compile(r"^[ \t]*>>> ?([^\n]{1,300})\n[ \t]*([^\n>]{1,300})$", re.
 _METHOD = re.compile(r"def\s+(\w+)\s*\(")
 
 
+class Writing(Protocol):
+    """Writes values as an input of a program."""
+
+    def render(self, values: Values) -> object:
+        """Return the input that holds these values; ValueError if there is none."""
+
+
 class ValueCase(NamedTuple):
     """Input values, and the expected output as tokens."""
 
@@ -63,7 +77,7 @@ class Form:
     kinds: tuple[str, ...]
     """Kind of each input value, in order (see `kind_of`)."""
     cases: tuple[ValueCase, ...]
-    layout: Layout
+    layout: Writing
     """How values are written as an input of the program."""
     program: str = ""
     """A Python program known to be right; empty where there is none."""
@@ -71,6 +85,8 @@ class Form:
     """The function to call; empty for a program that reads stdin."""
     shapes: frozenset[str] = frozenset()
     """What its outputs look like (see `shapes_of`)."""
+    bits: float = 0.0
+    """Evidence that it costs, where it is one of many views (see `views.py`)."""
 
 
 class _Example(NamedTuple):
@@ -84,7 +100,7 @@ class _Example(NamedTuple):
 class _Reading(NamedTuple):
     """Inputs read as values, with the outputs that belong to them."""
 
-    read: Read
+    read: Read | BlockRead
     outputs: Sequence[str]
 
 
@@ -101,7 +117,8 @@ def find_forms(candidate: Candidate) -> list[Form]:
     parameters = call.parameters if call is not None else ()
     if entry and any(kind != "json" for kind in parameters):
         return []
-    examples = _examples_of(candidate, is_call=bool(entry))
+    asserted = read_asserted(candidate)
+    examples = _examples_of(candidate, asserted, is_call=bool(entry))
     if not examples:
         return []
     if entry:
@@ -110,14 +127,16 @@ def find_forms(candidate: Candidate) -> list[Form]:
     else:
         readings = _read_as_texts(examples)
         to_tokens = tokens_of_text
-    program = _program_of(candidate)
+    program = CallingProgram(_program_of(candidate), entry)
+    if asserted:
+        program = give_tuples(program, find_tuples(asserted))
     forms = []
     for read, outputs in readings:
         tokens = list(map(to_tokens, outputs))
         cases = _cases_of(read, tokens)
         columns = zip(*read.values, strict=True)
         kinds = tuple(kind_of(column) for column in columns)
-        if "x" in kinds and _has_count(read.layout):
+        if "x" in kinds and isinstance(read, Read) and _has_count(read.layout):
             # A number is taken for the length of a list whose items have no known kind.
             continue
         forms.append(
@@ -126,8 +145,8 @@ def find_forms(candidate: Candidate) -> list[Form]:
                 kinds,
                 cases,
                 read.layout,
-                program,
-                entry,
+                program.code,
+                program.entry,
                 shapes_of(case.expected for case in cases),
             )
         )
@@ -152,8 +171,15 @@ def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
             layout = Layout(read.layout.items, is_repeated=True)
             repeated = replace(read, layout=layout)
             readings.append(_Reading(repeated, cases.outputs))
-    for read in _read_lines(inputs):
-        readings.append(_Reading(read, outputs))
+    by_lines = _read_lines(inputs)
+    blocks = read_blocks(inputs)
+    if blocks is not None and all(read.values != blocks.values for read in by_lines):
+        # Where lines are read otherwise, blocks are likelier than numbers read as texts.
+        readings.append(_Reading(blocks, outputs))
+    for place, read in enumerate(by_lines):
+        readings.insert(
+            len(readings) - int(place == 0 and blocks is not None), _Reading(read, outputs)
+        )
     return readings
 
 
@@ -242,7 +268,7 @@ def _program_of(candidate: Candidate) -> str:
 
 
 def _cases_of(
-    read: Read,
+    read: Read | BlockRead,
     expected: Sequence[Tokens],
 ) -> tuple[ValueCase, ...]:
     """Return the first different cases."""
@@ -271,13 +297,16 @@ def _entry_of(candidate: Candidate) -> str:
 
 def _examples_of(
     candidate: Candidate,
+    asserted: Sequence[AssertedCall],
     *,
     is_call: bool,
 ) -> list[_Example]:
     """Return small tests and the statement's examples."""
     shown = split(candidate.statement).examples
-    examples: list[_Example] = []
-    for test in (*list_calls(candidate), *shown):
+    examples = [_write_asserted(call) for call in asserted]
+    # Of tests that are programs, only what they assert can be read.
+    tests = () if candidate.assertions is not None else candidate.tests
+    for test in (*tests, *shown):
         longer = max(len(test.input), len(test.output))
         if longer > LONGEST_EXAMPLE or not test.output.strip():
             continue
@@ -291,6 +320,12 @@ def _examples_of(
         return examples
     examples += _doctests(candidate)
     return _with_usual_number(examples)
+
+
+def _write_asserted(call: AssertedCall) -> _Example:
+    """Return a call as an example, with lists for tuples."""
+    as_json = json.loads(json.dumps(call.arguments))
+    return _Example(as_json, json.dumps(call.value))
 
 
 def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:

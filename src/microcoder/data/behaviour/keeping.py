@@ -8,7 +8,7 @@ from microcoder.data.behaviour.comparison import Compared
 from microcoder.data.filter.contamination import Hit, describe_hits
 from microcoder.data.formats.candidates import Candidate, Lineage, Rejection
 
-STEP = "behaviour/2"
+STEP = "behaviour/3"
 """Name and version of the step in the lineage of a candidate."""
 _SUSPECTS = "suspects"
 """Field of the line that names the benchmark problems; the detail is a JSON list of their ids."""

@@ -18,6 +18,10 @@ No brackets, no quotes, `5` for `5.0`, `true` for `True`.
 Outputs = Sequence[Tokens | None]
 """A program's outputs, one per input; None, no output, agrees with nothing and is no label."""
 
+LATE: Tokens = ("", "late")
+"""Stands for an output that was not waited for, which says nothing."""
+_CASE = re.compile(r"^[ \t]*case[ \t]*#?[ \t]*\d+[ \t]*[:.][ \t]*", re.MULTILINE | re.IGNORECASE)
+"""The number of a case, as contests print it before an answer."""
 _TOKEN = re.compile(r"[^\s,\[\](){}\"'`]+")
 _LEADING_ZERO = re.compile(r"-?0\d+")
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
@@ -34,6 +38,8 @@ _NOTHING: frozenset[Tokens] = frozenset(
     }
 )
 """Outputs that say no more than that there is nothing, or yes and no."""
+_NO_ANSWER: frozenset[Tokens] = frozenset({(), ("-1",)})
+"""Outputs without words that say that there is no answer."""
 _FLAGS = frozenset({"true", "false", "yes", "no", "none", "", "0", "1", "-1"})
 """Words one of which every second program gives."""
 _SMALL = 10
@@ -52,8 +58,20 @@ _OTHER_CHANCE = 0.06
 """How often it gives the same of anything else."""
 _MOST_CHANCE = 0.99
 """Chance beyond which equal outputs say no less: it keeps the evidence above zero."""
-_RELABEL_COST = 3.0
-"""Bits subtracted from the evidence where outputs agree only with their labels renamed."""
+_COSTS = {
+    "same": 0.0,
+    "with other words": 3.0,
+    "without their number": 2.0,
+    "joined": 2.0,
+    "rounded": 1.0,
+}
+"""Bits subtracted from the evidence, by the way in which outputs agree."""
+_MOST_DECIMALS = 3
+"""Most digits behind the point of numbers that are taken for rounded ones."""
+_ROUNDED_BY = 0.51
+"""How far a rounded number may be from another, in units of its last digit."""
+_DIGITS_KEPT = 1e-4
+"""How far it may be in any case, as tokens keep five digits."""
 
 _KINDS_OF_LISTS = {
     "n": "N",
@@ -104,8 +122,8 @@ def tokens_of_value(value: object) -> Tokens:
 
 
 def tokens_of_text(text: str) -> Tokens:
-    """Return the tokens of what a program printed."""
-    return tuple(map(_normal, _TOKEN.findall(text)))
+    """Return the tokens of what a program printed, without the numbers of cases."""
+    return tuple(map(_normal, _TOKEN.findall(_CASE.sub("", text))))
 
 
 def tokens_of_json(text: str) -> Tokens:
@@ -132,20 +150,26 @@ def _flatten(value: object, tokens: list[str]) -> None:
 
 
 def _normal(token: str) -> str:
-    """Return a token as it is compared: numbers in one way of writing, words in lower case."""
+    """Return a token as it is compared: numbers in one way of writing, yes and no in lower case."""
     try:
         number = float(token)
     except ValueError:
-        return token.lower()
+        return _normal_word(token)
     # Python takes `nan` and `1_000` for numbers, the authors of tests do not.
     if not math.isfinite(number) or "_" in token:
-        return token.lower()
+        return _normal_word(token)
     if number == int(number) and abs(number) < _LARGEST_EXACT:
         # A leading zero is a digit of a text.
         return token if _LEADING_ZERO.fullmatch(token) else str(int(number))
     # Programs print as many digits of a fraction as they like; a large whole number is exact as
     # written.
     return token if _WHOLE.fullmatch(token) else f"{number:.5g}"
+
+
+def _normal_word(word: str) -> str:
+    """Return a word as it is compared; of other words than yes and no, capitals may matter."""
+    lowered = word.lower()
+    return lowered if lowered in _FLAGS else word
 
 
 def shapes_of(outputs: Iterable[Tokens]) -> frozenset[str]:
@@ -175,7 +199,8 @@ class Agreement(NamedTuple):
     how: str
     """How outputs were compared.
 
-    `same`, as they are, or `with other words`, after renaming labels one to one.
+    `same`, as they are; `with other words`, after renaming labels one to one; `without their
+    number`, where one begins with how many tokens follow; `joined`, without blanks; `rounded`.
     """
 
     @property
@@ -214,24 +239,16 @@ def compare(
             bits.
     """
     chances = _chances_of(one, chance)
-    same = []
-    for output, other_output in zip(one, other, strict=True):
-        same.append(output is not None and output == other_output)
-    # Renaming costs evidence, so it is only tried where outputs differ.
-    matchings = [
-        _Matching(
-            "same",
-            same,
-            [True] * len(one),
-        )
-    ]
-    if not all(same):
+    matchings = [_match("same", one, other)]
+    # Other ways cost evidence, so they are only tried where outputs differ.
+    if not all(matchings[0].agreed):
         matchings.append(_relabel(one, other))
+        matchings += _match_otherwise(one, other)
     agreements = []
     for matching in matchings:
         bits = _count_bits(matching, chances)
-        if matching.how not in ("same", how):
-            bits -= _RELABEL_COST
+        if matching.how != how:
+            bits -= _COSTS[matching.how]
         agreements.append(
             Agreement(
                 tuple(matching.agreed),
@@ -240,6 +257,97 @@ def compare(
             )
         )
     return max(agreements, key=lambda agreement: (sum(agreement.agreed), agreement.bits))
+
+
+def _match(how: str, one: Outputs, other: Outputs) -> _Matching:
+    """Compare outputs as they are."""
+    same = []
+    for output, other_output in zip(one, other, strict=True):
+        same.append(output is not None and output == other_output)
+    return _Matching(how, same, [True] * len(one))
+
+
+def _match_otherwise(one: Outputs, other: Outputs) -> list[_Matching]:
+    """Compare outputs that are written in another way, where they may be."""
+    matchings = []
+    if _have_numbers_of_items(one) != _have_numbers_of_items(other):
+        how = "without their number"
+        matchings.append(_match(how, _without_first(one), _without_first(other)))
+    if any(_differ_in_length(*pair) for pair in zip(one, other, strict=True)):
+        matchings.append(_match("joined", _join(one), _join(other)))
+    decimals = min(_count_decimals(one), _count_decimals(other))
+    if 0 < decimals <= _MOST_DECIMALS:
+        agreed = []
+        for output, other_output in zip(one, other, strict=True):
+            agreed.append(_are_close(output, other_output, decimals))
+        matchings.append(_Matching("rounded", agreed, [True] * len(one)))
+    return matchings
+
+
+def _have_numbers_of_items(outputs: Outputs) -> bool:
+    """Whether each output begins with the number of its other tokens."""
+    known = [output for output in outputs if output is not None]
+    if not any(len(output) > 1 for output in known):
+        return False
+    return all(output and output[0] == str(len(output) - 1) for output in known)
+
+
+def _without_first(outputs: Outputs) -> Outputs:
+    """Return outputs without the number of their other tokens, if they begin with it."""
+    if not _have_numbers_of_items(outputs):
+        return outputs
+    return [output and output[1:] for output in outputs]
+
+
+def _differ_in_length(output: Tokens | None, other: Tokens | None) -> bool:
+    if output is None or other is None:
+        return False
+    return len(output) != len(other)
+
+
+def _join(outputs: Outputs) -> Outputs:
+    """Return outputs as one token each."""
+    return [output and ("".join(output),) for output in outputs]
+
+
+def _count_decimals(outputs: Outputs) -> int:
+    """Return the most digits behind the point of any number."""
+    most = 0
+    for output in outputs:
+        for token in output or ():
+            if _NUMBER.fullmatch(token) and "e" not in token:
+                most = max(most, len(token.partition(".")[2]))
+    return most
+
+
+def _are_close(output: Tokens | None, other: Tokens | None, decimals: int) -> bool:
+    """Whether outputs are the same where their numbers are rounded."""
+    if output is None or other is None or len(output) != len(other):
+        return False
+    for token, other_token in zip(output, other, strict=True):
+        if token == other_token:
+            continue
+        if not _NUMBER.fullmatch(token) or not _NUMBER.fullmatch(other_token):
+            return False
+        number = float(token)
+        allowed = max(_ROUNDED_BY * 10**-decimals, _DIGITS_KEPT * abs(number))
+        if abs(number - float(other_token)) > allowed:
+            return False
+    return True
+
+
+def is_outside(output: Tokens, known: Iterable[Tokens]) -> bool:
+    """Whether an output says that there is no answer, and none of the known ones does.
+
+    Then the input is none that the problem allows.
+    """
+    is_word = bool(output) and _shape_of(output) == "words"
+    if not is_word and output not in _NO_ANSWER:
+        return False
+    for other in known:
+        if other == output or (is_word and other and _shape_of(other) == "words"):
+            return False
+    return True
 
 
 def _chances_of(outputs: Outputs, measured: float) -> list[float]:

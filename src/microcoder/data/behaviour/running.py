@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from microcoder.data.behaviour.outputs import Tokens, tokens_of_text, tokens_of_value
+from microcoder.data.behaviour.outputs import LATE, Tokens, tokens_of_text, tokens_of_value
 from microcoder.judge import Judge
 from microcoder.judge.core.errors import EvaluatorFault
 from microcoder.judge.core.types import Program
@@ -73,7 +73,9 @@ def run_programs(
     seconds: float = SECONDS_AN_INPUT,
     process_seconds: float = SECONDS_A_PROCESS,
 ) -> list[list[Tokens | None]]:
-    """Return for each run the output tokens of each input; None where there was no output.
+    """Return for each run the output tokens of each input.
+
+    None where there was no output, `LATE` where it took too long.
 
     Args:
         runs: programs and inputs.
@@ -233,7 +235,7 @@ def _describe_runs(runs: Sequence[ProgramRun], seconds: float) -> dict[str, Any]
 def _tokens_of(output: RawOutput) -> Tokens | None:
     kind, content = output
     if kind == "none":
-        return None
+        return LATE if content == "Late" else None
     if kind == "text":
         return tokens_of_text(content)
     return tokens_of_value(content)

@@ -144,7 +144,7 @@ class BuildConfig(Config):
     licence: LicenceSettings = LicenceSettings()
     behaviour: bool = True
     """Whether programs are compared with those of the benchmarks (docs/contamination.md); a problem
-    takes about a tenth of a CPU second."""
+    takes about a fifth of a CPU second."""
     same_task: EndpointSettings | None = None
     """Model that is asked which problems are a benchmark's in disguise; without one this step is
     left out."""
