@@ -139,7 +139,8 @@ def read_blocks(inputs: Sequence[str]) -> BlockRead | None:
     """Return the values of texts that consist of lines and blocks; None if they do not."""
     tokens_by_input: list[Lines] = []
     for text in inputs:
-        tokens_by_input.append([line.split() for line in text.splitlines() if line.strip()])
+        lines = filter(str.strip, text.splitlines())
+        tokens_by_input.append(list(map(str.split, lines)))
     if len(tokens_by_input) < 2 or not all(tokens_by_input):
         return None
     steps = _Search(tokens_by_input).find([])
@@ -181,7 +182,9 @@ def _counted_blocks(left: Sequence[Lines], steps: Sequence[_Step]) -> Iterator[_
             if len(set(counts)) == 1:
                 continue
             for num_less in (0, 1):
-                heights = [count - num_less for count in counts]
+                heights = []
+                for count in counts:
+                    heights.append(count - num_less)
                 # First what fits least often.
                 yield from _paired(left, heights)
                 yield from _blocks(left, heights)
@@ -210,8 +213,13 @@ def _ended_blocks(left: Sequence[Lines]) -> Iterator[_Step]:
     """Yield all lines up to a last one that is the same in all inputs, which differ in height."""
     if not all(left):
         return
-    heights = [len(lines) - 1 for lines in left]
-    if all(lines[-1] == left[0][-1] for lines in left) and len(set(heights)) > 1:
+    heights = []
+    last_lines = []
+    for lines in left:
+        heights.append(len(lines) - 1)
+        last_lines.append(lines[-1])
+    is_same = last_lines.count(last_lines[0]) == len(last_lines)
+    if is_same and len(set(heights)) > 1:
         yield from _blocks(left, heights)
 
 
@@ -220,7 +228,9 @@ def _take_line(left: Sequence[Lines]) -> _Step | None:
     if not all(left):
         return None
     ones = [1] * len(left)
-    lines = [lines[0] for lines in left]
+    lines = []
+    for remaining in left:
+        lines.append(remaining[0])
     widths = set(map(len, lines))
     if _is_end(left):
         return _Step(Part("end", text=" ".join(lines[0])), ones, [[] for _ in lines])

@@ -135,7 +135,7 @@ def find_forms(candidate: Candidate) -> list[Form]:
         tokens = list(map(to_tokens, outputs))
         cases = _cases_of(read, tokens)
         columns = zip(*read.values, strict=True)
-        kinds = tuple(kind_of(column) for column in columns)
+        kinds = tuple(map(kind_of, columns))
         if "x" in kinds and isinstance(read, Read) and _has_count(read.layout):
             # A number is taken for the length of a list whose items have no known kind.
             continue
@@ -155,8 +155,11 @@ def find_forms(candidate: Candidate) -> list[Form]:
 
 def _read_as_calls(examples: Sequence[_Example]) -> list[_Reading]:
     outputs = [example.output for example in examples]
-    reads = read_calls([example.input for example in examples])
-    return [_Reading(read, outputs) for read in reads]
+    inputs = [example.input for example in examples]
+    readings = []
+    for read in read_calls(inputs):
+        readings.append(_Reading(read, outputs))
+    return readings
 
 
 def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
@@ -171,16 +174,16 @@ def _read_as_texts(examples: Sequence[_Example]) -> list[_Reading]:
             layout = Layout(read.layout.items, is_repeated=True)
             repeated = replace(read, layout=layout)
             readings.append(_Reading(repeated, cases.outputs))
-    by_lines = _read_lines(inputs)
+    by_lines: list[_Reading] = []
+    known = []
+    for read in _read_lines(inputs):
+        by_lines.append(_Reading(read, outputs))
+        known.append(read.values)
     blocks = read_blocks(inputs)
-    if blocks is not None and all(read.values != blocks.values for read in by_lines):
+    if blocks is not None and blocks.values not in known:
         # Where lines are read otherwise, blocks are likelier than numbers read as texts.
-        readings.append(_Reading(blocks, outputs))
-    for place, read in enumerate(by_lines):
-        readings.insert(
-            len(readings) - int(place == 0 and blocks is not None), _Reading(read, outputs)
-        )
-    return readings
+        by_lines.insert(1, _Reading(blocks, outputs))
+    return readings + by_lines
 
 
 def _read_lines(inputs: Sequence[str]) -> list[Read]:
@@ -206,10 +209,12 @@ def _read_rows(inputs: Sequence[str]) -> Read | None:
     values: list[Values] = []
     num_before: set[int] = set()
     for text in inputs:
-        lines = [line.split() for line in text.splitlines() if line.strip()]
+        lines = list(map(str.split, filter(str.strip, text.splitlines())))
         if not lines or not all(map(_NUMBER.fullmatch, chain.from_iterable(lines))):
             return None
-        rows = [[json.loads(token) for token in line] for line in lines]
+        rows = []
+        for line in lines:
+            rows.append(list(map(json.loads, line)))
         # A number before rows of the same width stands for itself.
         is_alone = len(rows) > 1 and len(rows[0]) == 1 and len(rows[1]) > 1
         num_before.add(int(is_alone))
@@ -330,14 +335,11 @@ def _write_asserted(call: AssertedCall) -> _Example:
 
 def _with_usual_number(examples: Sequence[_Example]) -> list[_Example]:
     """Return the examples with the usual number of arguments; the others were misread."""
-    nums_arguments = [len(example.input) for example in examples]
+    by_number: dict[int, list[_Example]] = {}
+    for example in examples:
+        by_number.setdefault(len(example.input), []).append(example)
     # An optional argument, or an example that was misread, is in the minority.
-    usual = max(
-        set(nums_arguments),
-        key=nums_arguments.count,
-        default=0,
-    )
-    return [example for example in examples if len(example.input) == usual]
+    return max(by_number.values(), key=len, default=[])
 
 
 def _doctests(candidate: Candidate) -> list[_Example]:

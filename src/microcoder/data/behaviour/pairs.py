@@ -221,8 +221,11 @@ def _share_that_fits(pair: Pair) -> float:
     """
     if not isinstance(pair.other.layout, ViewedLayout):
         return 1.0
-    rendered = [pair.render(case.values) for case in pair.own.cases]
-    return 1 - rendered.count(None) / len(rendered)
+    num_fitting = 0
+    for case in pair.own.cases:
+        if pair.render(case.values) is not None:
+            num_fitting += 1
+    return num_fitting / len(pair.own.cases)
 
 
 def _fits(

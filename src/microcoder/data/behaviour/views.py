@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import operator
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, permutations
@@ -337,9 +338,12 @@ def _find_changes(form: Form) -> Iterator[Change]:
     if len({form.kinds[place] for place in lists}) == 1 and _have_one_length(form, lists):
         yield Zipped(tuple(lists))
     for kind in ("n", "s", "N"):
-        places = tuple(place for place, other in enumerate(form.kinds) if other == kind)
+        places = []
+        for place, other in enumerate(form.kinds):
+            if other == kind:
+                places.append(place)
         if 1 < len(places) <= _MOST_STACKED and places[-1] - places[0] == len(places) - 1:
-            yield Stacked(places)
+            yield Stacked(tuple(places))
     for place, kind in enumerate(form.kinds):
         if kind in ("N", "T") and _are_flags(columns[place], is_table=kind == "T"):
             yield Spelled(place, is_table=kind == "T")
@@ -350,8 +354,10 @@ def _have_one_length(form: Form, places: Sequence[int]) -> bool:
     if len(places) < 2:
         return False
     columns = _columns_of(form.cases)
-    lengths = [list(map(len, columns[place])) for place in places]
-    return all(of_list == lengths[0] for of_list in lengths)
+    lengths = []
+    for place in places:
+        lengths.append(list(map(len, columns[place])))
+    return lengths.count(lengths[0]) == len(lengths)
 
 
 def _find_sizes(form: Form, columns: Sequence[Sequence[Any]]) -> Iterator[Change]:
@@ -379,9 +385,12 @@ def _find_more(numbers: Sequence[Any], column: Sequence[Any], *, of_rows: bool) 
         sizes.append(size)
     # One more or less may be by chance, if it is the same size everywhere.
     allowed = (0,) if len(set(sizes)) == 1 else (0, 1, -1)
-    for more in allowed:
-        if [size + more for size in sizes] == list(numbers):
-            return more
+    differences = set(map(operator.sub, numbers, sizes))
+    if len(differences) != 1:
+        return None
+    more = differences.pop()
+    if more in allowed:
+        return more
     return None
 
 
