@@ -11,12 +11,13 @@ import pytest
 from microcoder.data.formats.candidates import Candidate, InputKit, InputProgram, Origin
 from microcoder.data.inputs.models import learn
 from microcoder.data.inputs.shapes import FORMS, Limit, Limits, Slot, arrange, shrink
+from microcoder.data.inputs.stretching import WAYS
 from microcoder.data.inputs.texts import TEXT_CHANGES, change_text, edit
 from microcoder.data.inputs.tiny import list_tiny
 from microcoder.data.testgen import search, stage
 from microcoder.data.testgen.answers import Judges
 from microcoder.data.testgen.choice import choose_tests
-from microcoder.data.testgen.extremes import make_arranged
+from microcoder.data.testgen.extremes import make_arranged, make_stretched
 from microcoder.data.testgen.made import MadeTest
 from microcoder.data.testgen.mutants import make_mutants
 from microcoder.data.testgen.mutation import InputSchema, infer_schema
@@ -280,6 +281,22 @@ def test_the_largest_inputs_are_as_large_as_validators_allow() -> None:
     assert by_kind["largest/sorted"] == sorted(by_kind["largest/random"]) or (
         by_kind["largest/sorted"] == sorted(by_kind["largest/sorted"])
     )
+
+
+def test_a_text_of_unknown_layout_is_stretched_as_far_as_validators_allow() -> None:
+    def is_valid(text: str) -> bool:
+        lines = [line.split() for line in text.splitlines()]
+        num_roads, num_trips = map(int, lines[0][1:])
+        are_pairs = all(len(line) == 2 for line in lines[1:])
+        return are_pairs and len(lines) == 1 + num_roads + num_trips and num_roads <= 300
+
+    given = {"input": "4 1 2\n1 2\n2 3\n1 4\n", "output": "1\n"}
+    candidate = make_candidate(tests=[given])
+    made = make_stretched(cast(Validators, _Accepting(is_valid)), candidate)
+    assert {item.origin.kind for item in made} == {f"largest/{way}" for way in WAYS}
+    for item in made:
+        assert is_valid(item.text)
+        assert len(item.text.splitlines()) > 100
 
 
 def made_test(text: str, answer: str = "1") -> MadeTest:

@@ -95,13 +95,13 @@ def rebuild(lines: Lines, source: Random) -> None:
     length = source.randint(0, source.choice((2, 4, 8, 30, 2 * max(height, len(lines[first])))))
     if height > 1:
         rows = _write_rows(lines[start:end], length, lines[0], source)
-        _count_again(lines[:start], height, len(rows))
+        count_again(lines[:start], height, len(rows))
         lines[start:end] = rows
         return
     length = max(1, length)
     tokens = lines[first]
     if len(tokens) > 1:
-        _count_again(lines[:first], len(tokens), length)
+        count_again(lines[:first], len(tokens), length)
         # Lists that are equally long are so by the same number.
         is_of_all = source.random() < 0.8
         for line in range(first, len(lines)):
@@ -112,7 +112,7 @@ def rebuild(lines: Lines, source: Random) -> None:
         return
     word = tokens[0]
     if word and not INTEGER.fullmatch(word):
-        _count_again(lines[:first], len(word), length)
+        count_again(lines[:first], len(word), length)
         letters = source.sample(sorted(set(word)), source.randint(1, len(set(word))))
         lines[first] = ["".join(source.choices(letters, k=length))]
 
@@ -161,12 +161,13 @@ def _order_of(row: Sequence[str]) -> list[tuple[int, str]]:
     return order
 
 
-def _count_again(above: Lines, before: int, after: int) -> None:
-    """Correct the nearest number above that says how long something is, if there is one."""
+def count_again(above: Lines, before: int, after: int) -> bool:
+    """Correct the nearest number above that says how long something is; return if there is one."""
     for tokens in reversed(above):
         if str(before) in tokens:
             tokens[tokens.index(str(before))] = str(after)
-            return
+            return True
+    return False
 
 
 def _choose_region(lines: Lines, source: Random) -> list[Place]:

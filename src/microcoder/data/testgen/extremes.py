@@ -6,8 +6,12 @@ text is stretched, and the largest that they accept is the bound.
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
+from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate, Origin
+from microcoder.data.inputs.finding import INTEGER
+from microcoder.data.inputs.lines import Lines
 from microcoder.data.inputs.models import Relation
 from microcoder.data.inputs.mutating import find_repeats
 from microcoder.data.inputs.shapes import (
@@ -23,8 +27,27 @@ from microcoder.data.inputs.shapes import (
     sizes_in,
     with_number,
 )
+from microcoder.data.inputs.stretching import (
+    WAYS,
+    Part,
+    Unit,
+    Way,
+    find_parts,
+    join_lines,
+    put_in_head,
+    size_of,
+    split_lines,
+    stretch,
+    units_of,
+)
 from microcoder.data.testgen.made import MadeInput
-from microcoder.data.testgen.mutation import InputSchema, KnownInput, digest_input, must_differ
+from microcoder.data.testgen.mutation import (
+    InputSchema,
+    KnownInput,
+    digest_input,
+    find_constants,
+    must_differ,
+)
 from microcoder.data.testgen.settings import MOST_RANDOM
 from microcoder.data.testgen.validators import Validators
 
@@ -38,6 +61,10 @@ _MOST_SLOTS = 8
 """Bounds of numbers that are asked for, as each takes several runs of the validators."""
 _MOST_PROBED_BYTES = 1 << 12
 """Length of a known input into which numbers are put."""
+_LEAST_STRETCHED = 4
+"""How many times longer a text is at least that counts as large."""
+_MOST_PARTS = 6
+"""Parts of a text that are stretched."""
 
 
 def make_arranged(
@@ -83,16 +110,140 @@ def make_arranged(
     return made
 
 
+def make_stretched(
+    validators: Validators,
+    candidate: Candidate,
+) -> list[MadeInput]:
+    """Return the largest inputs of a problem whose layout is not known.
+
+    A known text is stretched part by part, each as far as the validators accept.
+    """
+    texts = sorted((test.input for test in candidate.tests), key=len)
+    short = [text for text in texts if len(text) <= _MOST_PROBED_BYTES]
+    if not short:
+        return []
+    asked = _Asked(validators)
+    bounds = list_bounds(find_constants(candidate))
+    lines = split_lines(short[-1])
+    for column in range(len(lines[0])):
+        lines = _raise_number(lines, column, asked, bounds)
+    made = []
+    for way in WAYS:
+        text = join_lines(_stretch_all(lines, way, asked, bounds))
+        if len(text) >= _LEAST_STRETCHED * len(short[-1]):
+            origin = Origin(kind=f"largest/{way}", parent=digest_input(short[-1]))
+            made.append(MadeInput(text, origin, "generated"))
+    return made
+
+
+def _raise_number(lines: Lines, column: int, asked: "_Asked", bounds: Sequence[int]) -> Lines:
+    """Return lines with a number of the first one as large as is allowed beside the others."""
+    token = lines[0][column]
+    if not INTEGER.fullmatch(token):
+        return lines
+
+    def write(number: int) -> str:
+        return join_lines(put_in_head(lines, column, number))
+
+    larger = [bound for bound in bounds if bound > int(token)]
+    return put_in_head(lines, column, asked.find_most(write, larger, int(token)))
+
+
+def _stretch_all(lines: Lines, way: Way, asked: "_Asked", bounds: Sequence[int]) -> Lines:
+    """Return lines whose parts are as large as is allowed, one after the other."""
+    for number in range(min(_MOST_PARTS, len(find_parts(lines)))):
+        # Parts before it may have got more lines, but they are the same in order.
+        part = find_parts(lines)[number]
+        for unit, is_counted_near in product(units_of(lines, part), (False, True)):
+            given = _Stretched(lines, part, unit, way, is_counted_near)
+            longer = _make_longest(given, asked, bounds)
+            if longer is not None:
+                lines = longer
+                break
+    return lines
+
+
+class _Stretched(NamedTuple):
+    """Lines of which a part is stretched, and how."""
+
+    lines: Lines
+    part: Part
+    unit: Unit
+    way: Way
+    is_counted_near: bool
+
+    def to_length(self, length: int) -> Lines:
+        """Return the lines with so many of the unit in the part."""
+        return stretch(
+            self.lines,
+            self.part,
+            self.unit,
+            length,
+            self.way,
+            seed=length,
+            is_counted_near=self.is_counted_near,
+        )
+
+
+def _make_longest(given: _Stretched, asked: "_Asked", bounds: Sequence[int]) -> Lines | None:
+    """Return lines with a part as long as is allowed; None if it cannot be longer."""
+
+    def write(length: int) -> str:
+        return join_lines(given.to_length(length))
+
+    known = size_of(given.lines, given.part, given.unit)
+    lengths = [bound for bound in bounds if known < bound <= _MOST_LENGTH]
+    length = asked.find_most(write, lengths, known)
+    if length == known:
+        return None
+    return given.to_length(length)
+
+
+def list_bounds(constants: Sequence[int | str]) -> list[int]:
+    """Return the numbers that may be bounds, sorted: those that a problem names, and round ones."""
+    named = {abs(number) for number in constants if isinstance(number, int)}
+    return sorted({*named, *_ROUND})
+
+
+class _Asked:
+    """Asks validators about texts."""
+
+    def __init__(self, validators: Validators) -> None:
+        self._validators = validators
+
+    def find_most(
+        self,
+        write: Callable[[int], str],
+        candidates: Sequence[int],
+        known: int,
+    ) -> int:
+        """Return the largest of sorted candidates that is accepted; `known` if none is."""
+        low, high = 0, len(candidates)
+        # What is above a bound is refused and what is below accepted, as a rule.
+        while low < high:
+            middle = (low + high) // 2
+            if self.takes(write(candidates[middle])):
+                low = middle + 1
+            else:
+                high = middle
+        return candidates[low - 1] if low else known
+
+    def takes(self, text: str) -> bool:
+        """Whether a text is accepted by all validators, called in one way."""
+        if len(text) > _MOST_INPUT_BYTES:
+            return False
+        return any(self._validators.ask([text], flags) for flags in self._validators.ways)
+
+
 class _LimitSearch:
     """Asks validators for the bounds of one problem's values."""
 
     def __init__(self, schema: InputSchema, validators: Validators) -> None:
         self._schema = schema
         self._model = schema.model
-        self._validators = validators
+        self._asked = _Asked(validators)
         self.known = _choose_known(schema.known)
-        named = {abs(number) for number in schema.constants if isinstance(number, int)}
-        self._candidates = sorted({*named, *_ROUND})
+        self._candidates = list_bounds(schema.constants)
 
     def find(self) -> Limits:
         """Return the bounds of numbers, then the lengths that they allow."""
@@ -121,9 +272,9 @@ class _LimitSearch:
         def try_number(number: int) -> str:
             return self._schema.write(with_number(self._model, values, slot, number))
 
-        largest = self._most_accepted(try_number, self._numbers_above(most, sizes), most)
+        largest = self._asked.find_most(try_number, self._numbers_above(most, sizes), most)
         least = min(present, default=0)
-        negative = self._most_accepted(
+        negative = self._asked.find_most(
             lambda number: try_number(-number),
             [number for number in self._candidates if -number < least],
             -least,
@@ -131,12 +282,12 @@ class _LimitSearch:
         low = min(-negative, least)
         if low == least:
             smaller = [number for number in range(4) if number < least]
-            low = next((one for one in smaller if self._takes(try_number(one))), low)
+            low = next((one for one in smaller if self._asked.takes(try_number(one))), low)
         # A bound that is a size of this input is one of its nodes, and moves with it.
         own = str(slot.place)
         for position, size in sizes.items():
             is_node = size in (largest, largest + 1) and position != own
-            if is_node and not self._takes(try_number(size + 1)):
+            if is_node and not self._asked.takes(try_number(size + 1)):
                 return Limit(low, largest, position, largest - size)
         return Limit(low, largest)
 
@@ -203,29 +354,7 @@ class _LimitSearch:
             )
             return self._schema.write(values)
 
-        return self._most_accepted(try_length, lengths, len(self.known.values[places[0]]))
-
-    def _most_accepted(
-        self,
-        write: Callable[[int], str],
-        candidates: Sequence[int],
-        known: int,
-    ) -> int:
-        """Return the largest of sorted candidates that is accepted; `known` if none is."""
-        low, high = 0, len(candidates)
-        # What is above a bound is refused and what is below accepted, as a rule.
-        while low < high:
-            middle = (low + high) // 2
-            if self._takes(write(candidates[middle])):
-                low = middle + 1
-            else:
-                high = middle
-        return candidates[low - 1] if low else known
-
-    def _takes(self, text: str) -> bool:
-        if len(text) > _MOST_INPUT_BYTES:
-            return False
-        return any(self._validators.ask([text], flags) for flags in self._validators.ways)
+        return self._asked.find_most(try_length, lengths, len(self.known.values[places[0]]))
 
 
 def _choose_known(known: Sequence[KnownInput]) -> KnownInput:

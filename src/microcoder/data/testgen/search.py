@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from microcoder.data.completions import Endpoint
 from microcoder.data.inputs.texts import TEXT_CHANGES
 from microcoder.data.testgen.answers import Answering
-from microcoder.data.testgen.extremes import make_arranged
+from microcoder.data.testgen.extremes import make_arranged, make_stretched
 from microcoder.data.testgen.kits import ask_for_inputs, run_kit
 from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.data.testgen.mutation import (
@@ -149,6 +149,8 @@ class InputSearch:
             tiny = make_tiny(self._candidate, schema, most=MOST_TINY)
             self._add(tiny, most=MOST_TINY_KEPT)
             self._add(make_arranged(schema, validators, self._candidate))
+        elif self._candidate.fn_name is None:
+            self._add(make_stretched(validators, self._candidate))
 
     def _walk(self) -> None:
         """Add changed inputs, and changed ones of those that are valid, and so on.
