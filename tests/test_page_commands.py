@@ -128,8 +128,10 @@ def test_every_page_with_commands_is_run_by_some_test() -> None:
     for path in DOCS.glob("*.md"):
         if lines_of(path.stem):
             with_commands.add(path.stem)
-    # Those of docs/rows.md name options alone; the cookbook types them with files.
-    assert with_commands == {*PAGES, "judging", "integrations", "replay", "commands", "rows"}
+    # Those of docs/rows.md name options alone; the cookbook types them with files. Those of
+    # docs/trainers.md have a test of their own, and docs/public-rewards.md asks for packages.
+    elsewhere = {"judging", "integrations", "replay", "commands", "rows"}
+    assert with_commands == {*PAGES, *elsewhere, "trainers", "public-rewards"}
 
 
 def fill(line: str) -> str:
@@ -165,7 +167,8 @@ def here(tmp_path: Path, shared_cache: Path, tiny_checkpoint: Path) -> Iterator[
     write_rows(tmp_path / "train.jsonl", rows[:3])
     for folder in (tmp_path, tmp_path / "data"):
         write_rows(folder / "heldout.jsonl", rows[3:])
-    write_rows(tmp_path / "problems.jsonl", rows)
+    # Without the held-out one, since a corpus is made of them and trained on.
+    write_rows(tmp_path / "problems.jsonl", rows[:3])
     question = {
         "task_id": "HumanEval/0",
         "prompt": 'def f(n: int) -> int:\n    """Return n."""\n',
