@@ -85,6 +85,9 @@ ELSEWHERE = {
     "study --all --report": "hours",
     "study 005_context\n": "half an hour",
     "data audit mine": "the same verb as the line before it",
+    "--judge reward=": "tests/lab/yardstick/test_rewards.py asks rewards and commands",
+    "command=node": "the same",
+    "tinker_cookbook": "tests/integrations has the package; it trains with an account",
 }
 CORPUS = """
 name = "mine"
