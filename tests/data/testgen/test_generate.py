@@ -21,7 +21,7 @@ from microcoder.data.formats.candidates import (
 from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, extremes, mutation, search, stage
 from microcoder.data.testgen.answers import Answering
-from microcoder.data.testgen.made import MadeTest
+from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
 from microcoder.data.testgen.trials import WrongProgram, find_wrong, try_tests
@@ -195,6 +195,18 @@ def test_an_input_too_slow_for_a_reference_costs_no_others(
         if (found := re.search(how, detail))
     )
     assert 0 < num_slow == num_made - num_answered < num_made // 2
+
+
+def test_a_program_that_is_late_on_all_inputs_is_stopped_after_some(
+    judges: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
+    candidate = make_candidate(fn_name=None, starter_code="")
+    answering = Answering(judges(), candidate, [Program("while True: pass")])
+    inputs = [MadeInput(f"{number}\n", Origin(kind="tiny/all")) for number in range(200)]
+    assert answering.answer_all(inputs, num_slow=0) == []
+    assert answering.dropped["reference: time_limit"] < 40
+    assert answering.dropped.total() == 200
 
 
 @pytest.mark.parametrize(
