@@ -250,6 +250,8 @@ def main() -> None:
     if arguments.packages:
         wanted = set(arguments.packages)
         packages = [one for one in packages if one.id.rpartition("/")[2] in wanted]
+    if not packages:
+        parser.error(f"no package to measure in {arguments.folder}; see EVERY, FIRST, --packages")
     sums: dict[str, float] = {}
     with (
         Judge(workers=1, stop="first_limit", cache_size=0) as thorough,

@@ -92,3 +92,9 @@ def test_some_tests_are_kept_next_to_which_the_answer_changes() -> None:
     tests = [made_test(f"{number} {number * number}\n", "no") for number in range(30)]
     tests += [made_test(f"5 {number}\n", "no", "between/answers") for number in range(30, 34)]
     assert {30, 31, 32, 33} <= set(choose_tests(tests, [], most=8, num_large=0))
+
+
+def test_large_tests_alone_are_as_many_as_are_asked_for() -> None:
+    tests = [made_test(f"{number} " + "1 " * 20_000, "no") for number in range(20)]
+    assert len(choose_tests(tests, [], most=40, num_large=4)) == 10
+    assert len(choose_tests(tests, [], most=40, num_large=4, least=16)) == 16

@@ -21,7 +21,7 @@ from microcoder.data.formats.candidates import (
 from microcoder.data.release.tables import problem_row
 from microcoder.data.testgen import answers, extremes, mutation, search, stage
 from microcoder.data.testgen.answers import Answering
-from microcoder.data.testgen.made import MadeTest
+from microcoder.data.testgen.made import MadeInput, MadeTest
 from microcoder.data.testgen.settings import LARGE_BYTES, GenerateSettings
 from microcoder.data.testgen.stage import generate
 from microcoder.data.testgen.trials import WrongProgram, find_wrong, try_tests
@@ -195,6 +195,47 @@ def test_an_input_too_slow_for_a_reference_costs_no_others(
         if (found := re.search(how, detail))
     )
     assert 0 < num_slow == num_made - num_answered < num_made // 2
+
+
+def test_the_lineage_says_what_became_of_inputs_between_answers(judges: Open) -> None:
+    larger = "_, *numbers = map(int, input().split())\nprint(sum(numbers) > 30)\n"
+    check = (
+        "import sys\n"
+        "count, *numbers = map(int, sys.stdin.read().split())\n"
+        "assert len(numbers) == count <= 9\n"
+        "assert all(abs(number) <= 99 for number in numbers)\n"
+        "sys.exit(42)\n"
+    )
+    validator = InputProgram(name="check", role="validator", language="python", code=check)
+    candidate = make_candidate(
+        fn_name=None,
+        starter_code="",
+        statement="A number n and n numbers. Print whether their sum is above 30.",
+        tests=[
+            {"input": "6 1 2 3 4 5 6\n", "output": "False"},
+            {"input": "6 9 8 7 6 5 4\n", "output": "True"},
+        ],
+        solutions=[{"code": larger}],
+        kit=InputKit(programs=(validator,)),
+    )
+    detail = generated(candidate, judges).lineage[-1].detail
+    counts = re.search(r"(\d+) inputs made, (\d+) answered", detail)
+    between = re.search(r"no other answer next to it (\d+)", detail)
+    assert counts is not None
+    assert between is not None
+    assert int(counts[1]) == int(counts[2]) + int(between[1])
+
+
+def test_a_program_that_is_late_on_all_inputs_is_stopped_after_some(
+    judges: Open, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_ANSWER_SECONDS", 0.1)
+    candidate = make_candidate(fn_name=None, starter_code="")
+    answering = Answering(judges(), candidate, [Program("while True: pass")])
+    inputs = [MadeInput(f"{number}\n", Origin(kind="tiny/all")) for number in range(200)]
+    assert answering.answer_all(inputs, num_slow=0) == []
+    assert answering.dropped["reference: time_limit"] < 40
+    assert answering.dropped.total() == 200
 
 
 @pytest.mark.parametrize(

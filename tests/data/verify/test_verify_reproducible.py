@@ -133,6 +133,13 @@ def test_the_budget_holds_and_the_order_stays(
             assert program & set(roomy)
 
 
+def test_made_tests_take_no_place_of_the_sources_and_lose_none_to_them() -> None:
+    costs = [Cost(100 + number) for number in range(9)] + [Cost(10) for _ in range(4)]
+    limits = VerifySettings(max_tests=3, min_hidden_tests=1)
+    chosen = choose_tests(costs, [], limits, made=range(9, 13))
+    assert chosen == (6, 7, 8, 9, 10, 11, 12)
+
+
 def test_what_catches_a_submission_comes_before_a_spread() -> None:
     made = []
     for n in range(3):

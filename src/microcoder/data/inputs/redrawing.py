@@ -195,8 +195,8 @@ def _choose_region(lines: Lines, source: Random) -> list[Place]:
 def blend(first: str, second: str, *, most: int, seed: int) -> list[str]:
     """Return inputs on a way from one input to another: each has more tokens of the second.
 
-    Lines that are not as long keep the tokens that the other has none for. None where the inputs
-    have not as many lines.
+    A longer line keeps the tokens that the other has none for. The list is empty where the inputs
+    differ in their number of lines.
 
     Args:
         first: where the way begins; it is not returned.

@@ -43,6 +43,11 @@ _MOST_LIMITS = 6
 
 Those after that get no answer.
 """
+_MOST_LATE = 16
+"""How many inputs the first reference may take too long for, of those that it is given together.
+
+About so many: those after that get no answer. A count, since no clock may decide how many.
+"""
 _MOST_REPEATS = 3
 """How often a reference is judged again, without the tests that it failed before."""
 _NO_ANSWER = "no program answers this"
@@ -243,12 +248,20 @@ class Answering:
         return accepted
 
     def _printed(self, inputs: Sequence[MadeInput]) -> list[str | None]:
-        """Return what the first reference prints; None without an answer."""
+        """Return what the first reference prints; None without an answer.
+
+        It is stopped where it was late too often, as such programs are late on what is longer, too.
+        """
         judge = self.judges.thorough
         reference = self.references[0]
         answers: list[str | None] = []
         num_bytes = 0
+        num_late = 0
         for piece in cut_pieces(inputs, AT_ONCE):
+            if num_late >= _MOST_LATE:
+                self.too_slow += piece
+                answers += [self._drop("reference: stopped before") for _ in piece]
+                continue
             runs = [
                 start(
                     judge,
@@ -258,8 +271,10 @@ class Answering:
                 )
                 for made in piece
             ]
-            for made, run in zip(piece, runs, strict=True):
-                answer = self._read_printed(made, run.result())
+            for made, started in zip(piece, runs, strict=True):
+                run = started.result()
+                num_late += run.failure is Outcome.TIME_LIMIT
+                answer = self._read_printed(made, run)
                 num_bytes += len(answer or "")
                 if num_bytes > MOST_BYTES:
                     answer = self._drop("too much together")

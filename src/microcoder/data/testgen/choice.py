@@ -58,6 +58,7 @@ def add_chosen(
         trials,
         most=most,
         num_large=MOST_LARGE_FOR_SLOW if knows_slow(candidate) else MOST_LARGE,
+        least=settings.min_hidden_tests,
     )
     chosen = [tests[number] for number in numbers]
     # Without origins, all tests are the source's own.
@@ -98,6 +99,7 @@ def choose_tests(
     *,
     most: int,
     num_large: int,
+    least: int = 0,
 ) -> list[int]:
     """Return the indices of the tests to keep.
 
@@ -108,6 +110,7 @@ def choose_tests(
         trials: what wrong programs fail of them.
         most: how many tests are kept.
         num_large: how many large tests are kept whatever they catch.
+        least: how many tests are asked for, so that large ones fill up to them.
     """
     failed: dict[str, list[Collection[int]]] = {kind: [] for kind in _NAMES}
     for trial in trials:
@@ -129,7 +132,8 @@ def choose_tests(
     chosen += _fill(tests, chosen, range(len(tests)), most=most - len(chosen))
     # Some generators make large ones only.
     large = [number for number in _mix_large(tests) if number not in chosen]
-    num_more = max(0, min(most, MOST_OF_LARGE_ALONE) - len(chosen))
+    wanted = min(most, max(MOST_OF_LARGE_ALONE, least))
+    num_more = max(0, wanted - len(chosen))
     return sorted(chosen + large[:num_more])
 
 

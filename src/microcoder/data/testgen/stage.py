@@ -119,6 +119,8 @@ def _answer_between(
             if before.test.output != after.test.output:
                 kept[before.test.input] = before
                 kept[after.test.input] = after
+    # The lineage says what became of every input.
+    answering.dropped["no other answer next to it"] += len(by_input) - len(kept)
     return list(kept.values())
 
 

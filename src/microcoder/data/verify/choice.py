@@ -21,8 +21,9 @@ class VerifySettings(Config):
     """How many tests of a problem the verify stage keeps, and how many it asks for."""
 
     max_tests: int = Field(default=15, ge=1)
-    """Tests that are kept (15 in arXiv 2603.07779): those that catch the known-wrong programs, then
-    the longest of every group, within 8 MiB and 30 s. Tests that were made here come on top."""
+    """Tests of the source that are kept (15 in arXiv 2603.07779): those that catch the known-wrong
+    programs, then the longest of every group, within 8 MiB and 30 s. Tests that were made here
+    come on top."""
     min_hidden_tests: int = Field(default=5, ge=1)
     """Tests that the statement must not show, at least (our choice): by fewer a program that knows
     some cases is paid. Of tests that are Python each assertion counts."""
@@ -49,7 +50,7 @@ def choose_tests(
     failed_by_program: Sequence[Collection[int]],
     settings: VerifySettings,
     *,
-    num_made: int = 0,
+    made: Collection[int] = (),
     max_bytes: int = MOST_BYTES,
     max_seconds: float = MOST_SECONDS,
 ) -> tuple[int, ...]:
@@ -59,12 +60,12 @@ def choose_tests(
         costs: what each test costs.
         failed_by_program: for each known-wrong program the indices of the tests that it fails.
         settings: how many tests are kept.
-        num_made: how many of the tests were made here; so many more are kept, since each is there
+        made: the tests that were made here. They are kept beside the others, since each is there
             for a reason.
         max_bytes: most bytes of the kept tests.
         max_seconds: most CPU seconds of the kept tests.
     """
-    choice = _Choice(costs, settings.max_tests + num_made, max_bytes, max_seconds)
+    choice = _Choice(costs, settings.max_tests, max_bytes, max_seconds, made)
     choice.cover(failed_by_program)
     choice.fill_up()
     return tuple(sorted(choice.chosen))
@@ -79,8 +80,10 @@ class _Choice:
         max_tests: int,
         max_bytes: int,
         max_seconds: float,
+        made: Collection[int],
     ) -> None:
         self.chosen: list[int] = []
+        self._made = frozenset(made)
         self._costs = costs
         self._max_tests = max_tests
         self._max_bytes = max_bytes
@@ -125,8 +128,8 @@ class _Choice:
 
     def _fitting(self) -> list[int]:
         """Return the indices of the tests that can still be chosen."""
-        if len(self.chosen) >= self._max_tests:
-            return []
+        num_of_source = len(set(self.chosen) - self._made)
+        is_full = num_of_source >= self._max_tests
         # Added up each time: there are few chosen tests.
         spent_bytes = sum(self._costs[test].num_bytes for test in self.chosen)
         spent_seconds = sum(self._costs[test].seconds for test in self.chosen)
@@ -134,6 +137,8 @@ class _Choice:
         left_seconds = self._max_seconds - spent_seconds
         fitting = []
         for test, cost in enumerate(self._costs):
+            if is_full and test not in self._made:
+                continue
             fits = cost.num_bytes <= left_bytes and cost.seconds <= left_seconds
             if fits and test not in self.chosen:
                 fitting.append(test)

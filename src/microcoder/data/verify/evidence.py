@@ -196,8 +196,9 @@ def chosen_tests(
             # Where a limit ends a program differs from run to run.
             failed_by_program.append(set(trial.failed) - set(trial.over_limit))
     costs = _costs_of(evidence.candidate, trials)
-    made = [origin for origin in evidence.candidate.origins if origin.kind != "given"]
-    return choose_tests(costs, failed_by_program, settings, num_made=len(made))
+    origins = evidence.candidate.origins
+    made = [number for number, origin in enumerate(origins) if origin.kind != "given"]
+    return choose_tests(costs, failed_by_program, settings, made=made)
 
 
 def _costs_of(
