@@ -38,6 +38,8 @@ LEFT = (
     ">>> rises([1, 2], 1)\n1 since 2 is larger",
     "other.rises([1, 2], 1) == 1",
     "rises([1, 2]) == 1",
+    "This is wrong:\nrises([1, 2], 1) == 1",
+    "Before the fix:\n>>> rises([1, 2], 1)\n1",
     "## Example 1\n\nInput:\n\n```\nvalues = [1, 2], least = 1\n```\n\nOutput:\n\n```\n1\n```\n",
     "## Example 1\n\nInput:\n\n```\nnumbers = [1, ...], least = 1\n```\n\nOutput:\n\n```\n1\n```\n",
 )
