@@ -1,5 +1,7 @@
 """Examples of statements that can be read in one way only."""
 
+from collections import deque
+
 import pytest
 
 from microcoder.data.clean.examples import is_same, read_examples
@@ -36,6 +38,8 @@ LEFT = (
     ">>> rises([1, 2], 1)\n1 since 2 is larger",
     "other.rises([1, 2], 1) == 1",
     "rises([1, 2]) == 1",
+    "This is wrong:\nrises([1, 2], 1) == 1",
+    "Before the fix:\n>>> rises([1, 2], 1)\n1",
     "## Example 1\n\nInput:\n\n```\nvalues = [1, 2], least = 1\n```\n\nOutput:\n\n```\n1\n```\n",
     "## Example 1\n\nInput:\n\n```\nnumbers = [1, ...], least = 1\n```\n\nOutput:\n\n```\n1\n```\n",
 )
@@ -94,4 +98,25 @@ def test_what_an_example_shows_is_the_same_up_to_its_form(value: object, expecte
 
 @pytest.mark.parametrize(("value", "expected"), [([2, 1], [1, 2]), (8.0, 15.0), ("a", "b"), (1, 2)])
 def test_another_value_is_not_the_same(value: object, expected: object) -> None:
+    assert not is_same(value, expected)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (range(2), [0, 1]),
+        (iter([0, 1]), [0, 1]),
+        (deque([0, 1]), [0, 1]),
+        ({"a": 1 / 3}, {"a": 0.33}),
+        (4.0000000001, 4),
+    ],
+)
+def test_a_value_that_is_written_otherwise_contradicts_nothing(
+    value: object, expected: object
+) -> None:
+    assert is_same(value, expected)
+
+
+@pytest.mark.parametrize(("value", "expected"), [({1: 2}, {1: 3}), ({1: 2}, {2: 2}), (4.5, 4)])
+def test_another_value_of_its_kind_contradicts(value: object, expected: object) -> None:
     assert not is_same(value, expected)

@@ -122,6 +122,10 @@ ONE = (
     "Output any negative numbers that it holds.",
     "Find any missing numbers and return them in a sorted list.",
     "List any repeated letters.",
+    "If there are multiple spaces, do not print any.",
+    "If there are several errors, print each one of them.",
+    "Return True if any string in the list is accepted.",
+    "Determine if any is valid and print it.",
 )
 """Sentences beside which nothing of that kind is said."""
 

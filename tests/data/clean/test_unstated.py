@@ -144,3 +144,35 @@ def test_a_set_is_no_list(statement: str, is_flagged: bool) -> None:
     program = TestCase(input="", output="assert f([1, 2]) == {1, 2}")
     row = make(statement, {}, assertions=Assertions(), tests=(program,))
     assert (FLAG in find_flags(row)) == is_flagged
+
+
+THIRDS = {"1": 0.33, "2": 0.67, "4": 1.25}
+ROUNDED = (Solution(code="def f(x): return round(x / 3, 2)", language="python"),)
+
+
+@pytest.mark.parametrize(
+    "asks",
+    ["to two d.p.", "to the hundredth", "as %.2f", "in dollars and cents"],
+)
+def test_further_words_of_a_rounding_state_it(asks: str) -> None:
+    assert FLAG not in find_flags(make_rounded(f"Return the share {asks}."))
+
+
+def make_rounded(statement: str, **fields: Any) -> Candidate:
+    tests = tuple(TestCase(input=given, output=str(value)) for given, value in THIRDS.items())
+    return make(statement, {}, tests=tests, solutions=ROUNDED, **fields)
+
+
+def test_a_rounding_that_the_checker_forgives_is_none_to_state() -> None:
+    assert FLAG in find_flags(make_rounded("Return the share."))
+    forgiving = Checker(type="float", absolute=0.01)
+    assert FLAG not in find_flags(make_rounded("Return the share.", checker=forgiving))
+
+
+@pytest.mark.parametrize("returned", ["Optional[int]", "int | None"])
+def test_what_the_given_code_says_is_stated(returned: str) -> None:
+    tests = tuple(TestCase(input=f"{n}", output=out) for n, out in enumerate(("null", "3", "4")))
+    bare = make("Return the next prime.", {}, tests=tests, starter_code="def f(x):\n")
+    assert FLAG in find_flags(bare)
+    stated = bare.model_copy(update={"starter_code": f"def f(x: int) -> {returned}:\n"})
+    assert FLAG not in find_flags(stated)

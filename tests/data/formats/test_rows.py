@@ -259,6 +259,9 @@ ABSOLUTE = {"type": "float", "absolute": 1e-3}
         ("Print how often you halve it until the difference is below 0.001.", {}),
         ("The values are given with a precision of 0.001.", {}),
         ("All |x - y| <= 0.001. Print the answer with at least one digit.", {}),
+        ("Choose at least three numbers of the array and print their mean.", {}),
+        ("Print the mean of all words with at least three digits of the answer.", {}),
+        ("Print it with at least one digit after the decimal point.", {}),
         # Two places say nothing about the ninth.
         ("Print the answer with error 10^-9.", {}),
     ],
@@ -268,6 +271,20 @@ def test_a_tolerance_of_the_statement_is_that_of_the_row(
 ) -> None:
     assert checker_of(statement) == checker
     assert checker_of(statement, output="25\n") == {}, "no real number is expected"
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [
+        "The input array need not be sorted. Return the prefix sums.",
+        "The given list does not have to be sorted. Return it reversed.",
+        "The array can be unordered. Return its running maxima.",
+        "Return the number of ways for each size, where the order does not matter.",
+        "Return the list of the counts of pairs, where order doesn't matter.",
+    ],
+)
+def test_a_free_order_of_the_input_is_none_of_the_row(asks: str) -> None:
+    assert checker_of(asks, "[1, 2]", "f") == {}
 
 
 def test_any_order_of_the_statement_is_that_of_the_row() -> None:
@@ -281,7 +298,7 @@ def test_any_order_of_the_statement_is_that_of_the_row() -> None:
     ("asked", "checker"),
     [
         ("The result can be in any order.", {"type": "unordered"}),
-        ("The list does not need to be sorted.", {"type": "unordered"}),
+        ("The returned list does not need to be sorted.", {"type": "unordered"}),
         ("Return the common elements; any order will do.", {"type": "unordered"}),
         ("Return the elements in whatever order.", {"type": "unordered"}),
         ("The order of operations does not matter.", {}),

@@ -178,3 +178,16 @@ def test_spaces_comments_and_names_make_no_other_program(
 @pytest.mark.parametrize(("first", "second", "language"), OTHERS)
 def test_what_is_called_or_added_does(first: str, second: str, language: str) -> None:
     assert count_voters([Program(first, language), Program(second, language)]) == 2
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("int main(){for(;;){break;}}", "int main(){for(;;){continue;}}"),
+        ("int main(){int a;}", "int main(){long a;}"),
+        ("int main(){set<int> s;}", "int main(){multiset<int> s;}"),
+        ("int m = INT_MAX;", "int m = INT_MIN;"),
+    ],
+)
+def test_another_word_of_the_language_makes_another_program(first: str, second: str) -> None:
+    assert count_voters([Program(first, "cpp"), Program(second, "cpp")]) == 2

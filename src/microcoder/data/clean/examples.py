@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, NamedTuple
 
 from microcoder.data.clean.samples import values_of
@@ -42,6 +43,14 @@ _GIVES = re.compile(
     r"[ \t]*:?[ \t]*`?"
 )
 """What stands between a call and its value. A single "=" may as well define something."""
+_WRONG = re.compile(
+    r"\b(?:wrong\w*|incorrect\w*|bug\w*|invalid|broken|currently|before)\b", re.IGNORECASE
+)
+"""Words of a line above a call whose value is the one that is not asked for."""
+_MOST_TRIED = 32
+"""Closing brackets that are tried as the end of a call."""
+_MOST_LINES = 200
+"""Lines that begin as a call which are read; of a longer text the rest is not."""
 _PROMPT = re.compile(r"^[ \t]*>>>")
 _ENDS = re.compile(r"[ \t`.;,]*$")
 _CUT_SHORT = re.compile(r"\.\.\.|…")
@@ -151,9 +160,15 @@ def _list_calls(candidate: Candidate, fn_name: str) -> Iterator[_Shown]:
     text = "\n".join((candidate.statement, candidate.starter_code or ""))
     lines = text.split("\n")
     begins = re.compile(rf"{_BEFORE}(?P<call>{re.escape(fn_name)}\()", re.IGNORECASE)
+    num_read = 0
     for number, line in enumerate(lines):
         found = begins.match(line)
         if found is None or len(line) > _MOST_CHARACTERS:
+            continue
+        num_read += 1
+        if num_read > _MOST_LINES:
+            return
+        if number > 0 and _WRONG.search(lines[number - 1]):
             continue
         source, rest = _cut_call(line[found.start("call") :])
         if not source:
@@ -185,7 +200,7 @@ def list_calls_in(text: str, fn_name: str) -> Iterator[str]:
 
 def _cut_call(text: str) -> tuple[str, str]:
     """Return the call that a text begins with, and what follows it; no call if there is none."""
-    for found in re.finditer(r"\)", text):
+    for found in islice(re.finditer(r"\)", text), _MOST_TRIED):
         source = text[: found.end()]
         tree = parse_python(source)
         # The first closing bracket that makes it whole; one in a string does not.
@@ -284,6 +299,16 @@ def is_same(value: object, expected: object) -> bool:
         return False
     if isinstance(value, (list, tuple)) and isinstance(expected, (list, tuple)):
         return len(value) == len(expected) and all(map(is_same, value, expected))
+    if isinstance(value, dict) and isinstance(expected, dict):
+        if value.keys() != expected.keys():
+            return False
+        return all(is_same(value[key], expected[key]) for key in expected)
+    # An iterator or a node is not written as the list that an example shows.
+    plain = (bool, int, float, complex, str, bytes, list, tuple, set, frozenset, dict)
+    if not isinstance(value, plain):
+        return True
+    if isinstance(value, float) and isinstance(expected, int):
+        return abs(value - expected) <= 1e-6 * max(1, abs(expected))
     if isinstance(value, (int, float)) and isinstance(expected, float):
         decimals = repr(expected).partition(".")[2]
         return decimals.isdecimal() and abs(value - expected) <= 10.0 ** -len(decimals)

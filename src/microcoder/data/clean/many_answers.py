@@ -19,7 +19,7 @@ _ANSWER = (
 _SUCH = r"(?:such|valid|possible|correct|suitable|optimal|feasible|appropriate|acceptable)"
 _MANY = r"(?:multiple|several|many|more than one|various|different)"
 _WHICHEVER = (
-    r"(?:any|either|whichever|one of (?:them|these|those)"
+    r"(?:any|either|whichever|(?<!each )(?<!every )one of (?:them|these|those)"
     r"|all of (?:them|these|those) (?:is|are|will|would|count)\b)"
 )
 _RETURN = r"(?:return|print|output)"
@@ -68,6 +68,8 @@ _TOLERANCE = (
 An answer that "may differ from the sample" is one.
 """
 _ACCEPTED = r"(?:accepted|allowed|fine|valid|correct|ok|okay|acceptable|considered correct)"
+_NO_QUESTION = r"(?<!if )(?<!whether )(?<!when )(?<!unless )"
+"""Not where it is asked whether any of the given things is right."""
 _END = r"[ \t]*(?:[.;,!)]|$)"
 _NOT = r"(?:n't|n\u2019t| not)"
 _MANY_ANSWERS = re.compile(
@@ -76,12 +78,13 @@ _MANY_ANSWERS = re.compile(
             # If there are several, print any.
             rf"\b(?:if|when|should|in case) there (?:are|is|exist|be) {_MANY}\b"
             r"(?![^.\n,]{0,30}\b(?:person|people|player|team|friend)s?\b)[^.\n]{0,80}"
-            rf"(?<!choose )(?<!pick )(?<!select )\b{_WHICHEVER}\b",
+            rf"(?<!choose )(?<!pick )(?<!select )(?<!not print )(?<!not output )(?<!not return )"
+            rf"\b{_WHICHEVER}\b",
             rf"\b{_MANY} (?:{_SUCH} )?(?:answers|solutions|outputs|orderings|results)\b"
             rf"[^.\n]{{0,80}}\b(?:{_WHICHEVER}|accepted|arbitrary)\b",
             # If several schedules meet the conditions, return any.
             rf"\bif (?:there (?:are|is|exist) )?{_MANY}\b[^.\n]{{0,80}}"
-            rf"\b{_RETURN} (?!{_EITHER_OR}){_WHICHEVER}\b",
+            rf"{NOT_DENIED}{_RETURN} (?!{_EITHER_OR}){_WHICHEVER}\b",
             # Return any grid such that ...; the size of any such subarray; find any peak and ...
             rf"{NOT_DENIED}{_RETURN} {_ANY} (?!{_NO_ANSWER}\b)[\w\[]",
             rf"\b{_RETURN} the [^.,\n]{{1,40}} of any such\b",
@@ -99,9 +102,10 @@ _MANY_ANSWERS = re.compile(
             rf"\b(?:is|are|was|were|may|might|need|does|do){_NOT}"
             r"(?: have to be| need to be| be)?(?: necessarily| always)? unique\b",
             # Any answer is accepted.
-            rf"\b(?:any|every|either|all) (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
+            rf"\b{_NO_QUESTION}(?:any|every|either|all)"
+            rf" (?:of (?:them|these|those)\b|(?:of the )?(?:{_SUCH} )?"
             rf"{_ANSWER}\b){_TOLERANCE}[^.\n]{{0,90}}\b(?:is|are|be) (?:also )?{_ACCEPTED}\b",
-            rf"\bany (?:one )?is (?:also )?{_ACCEPTED}\b",
+            rf"\b{_NO_QUESTION}any (?:one )?is (?:also )?{_ACCEPTED}\b",
             rf"\baccepts? (?:any|all|every) (?:{_SUCH} )?{_ANSWER}\b",
             rf"\b(?:may|can|free to|allowed to) {VERB} (?:the )?{_WHICHEVER}"
             rf"(?: (?:of|{_SUCH}|{_ANSWER})\b|{_END})",

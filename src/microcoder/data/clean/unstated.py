@@ -30,7 +30,7 @@ _LEAST_SHARE = 1 / 3
 
 Of a hundred short words that are made from inputs, two may be the same by chance.
 """
-_NOTHING = re.compile(r"\b(?:none|null|nil|nothing|undefined|empty)\b", re.IGNORECASE)
+_NOTHING = re.compile(r"\b(?:none|null|nil|nothing|undefined|empty|optional)\b", re.IGNORECASE)
 """Words of a statement that says what is given back where there is no answer."""
 _NO_TEXTS = frozenset({"none", "null", "-1"})
 """Texts for "no answer"."""
@@ -42,16 +42,19 @@ _SET_STATED = re.compile(
 """Words of a statement whose answer is taken for a set."""
 _MOST_VERDICTS = 3
 """Most different texts that stand for truths."""
-_TRUTH = re.compile(r"\b(?:true|false|boolean)\b", re.IGNORECASE)
+_TRUTH = re.compile(r"\b(?:true|false|bool(?:ean)?)\b", re.IGNORECASE)
 _SHORT_PI = re.compile(r"(?<![\w.])3\.14(?:1|15|159)?(?!\d)|\b22(?:\.0)?\s*/\s*7\b")
 """Numbers that stand for pi and are none that a library has."""
-_PI_STATED = re.compile(r"3\.14|\b22\s*/\s*7\b")
+_PI_STATED = re.compile(r"3[.,]14|\b22\s*/\s*7\b")
 _ROUNDS = re.compile(r"\bround\s*\(|%\.\d|:\.\d+f")
 """What rounds in a program."""
 _ROUNDING_STATED = re.compile(
-    r"\b(?:round\w*|decimals?|digits?|places|precision|nearest|toleran\w+|truncat\w+|accura\w+)\b",
+    r"\b(?:round\w*|decimals?|digits?|places|precision|nearest|toleran\w+|truncat\w+|accura\w+"
+    r"|tenths?|hundredths?|thousandths?|cents|d\.?p)\b|%\.\d|\.\df\b",
     re.IGNORECASE,
 )
+_TWO_DIGITS = 0.005
+"""A checker that forgives as much takes what was rounded to two digits, and what was not."""
 _ROUNDED = re.compile(r"-?\d+\.\d{2,3}")
 """A number that was rounded, as it is written."""
 _MOST_CHARACTERS = 2000
@@ -70,7 +73,7 @@ def _has_unstated_set(candidate: Candidate) -> bool:
 
     A list with the same items is not equal to it.
     """
-    if candidate.assertions is None or _SET_STATED.search(candidate.statement):
+    if candidate.assertions is None or _SET_STATED.search(_read_shown(candidate)):
         return False
     for test in candidate.tests:
         tree = parse_python(test.output) or ast.Module([], [])
@@ -98,7 +101,8 @@ def _has_unstated_verdict(candidate: Candidate) -> bool:
     # Texts that never come twice are made of inputs.
     if len(texts) <= len(set(texts)) or len(set(texts)) > _MOST_VERDICTS:
         return False
-    return any(text not in candidate.statement for text in texts)
+    shown = _read_shown(candidate)
+    return any(text not in shown for text in texts)
 
 
 def has_unstated_text(candidate: Candidate) -> bool:
@@ -109,7 +113,7 @@ def has_unstated_text(candidate: Candidate) -> bool:
     for given, text in texts:
         if len(given) <= _MOST_CHARACTERS and len(text) <= _MOST_CHARACTERS:
             inputs[text].append(given)
-    stated = _read_stated(candidate.statement)
+    stated = _read_stated(_read_shown(candidate))
     num_repeated = 0
     for text, given in inputs.items():
         if len(set(given)) >= _LEAST_INPUTS and _is_unstated(text, stated, given):
@@ -127,7 +131,7 @@ def has_unstated_value(candidate: Candidate) -> bool:
     outputs = [test.output for test in list_calls(candidate)]
     outputs = [output for output in outputs if len(output) <= _MOST_CHARACTERS]
     kinds = {_kind_of(output) for output in outputs}
-    statement = candidate.statement
+    statement = _read_shown(candidate)
     if len(kinds) > 1:
         if kinds & {"nothing", "text for nothing"} and not _NOTHING.search(statement):
             return "nothing" in kinds or "-1" not in statement
@@ -152,11 +156,18 @@ def _kind_of(output: str) -> str:
 def _is_computed_otherwise(candidate: Candidate, outputs: Sequence[str]) -> bool:
     """Whether the first right program has a pi or a rounding that its statement does not name."""
     code = candidate.solutions[0].code if candidate.solutions else ""
-    if _SHORT_PI.search(code) and not _PI_STATED.search(candidate.statement):
+    shown = _read_shown(candidate)
+    if _SHORT_PI.search(code) and not _PI_STATED.search(shown):
         return True
-    if not _ROUNDS.search(code) or _ROUNDING_STATED.search(candidate.statement):
+    is_forgiving = (candidate.checker.absolute or 0) >= _TWO_DIGITS
+    if is_forgiving or not _ROUNDS.search(code) or _ROUNDING_STATED.search(shown):
         return False
     return any(_ROUNDED.fullmatch(output) for output in outputs)
+
+
+def _read_shown(candidate: Candidate) -> str:
+    """Return all that a problem shows: its statement, and the code that a program begins with."""
+    return f"{candidate.statement}\n{candidate.starter_code or ''}"
 
 
 class _Stated(NamedTuple):

@@ -25,16 +25,18 @@ _ANY_ORDER = re.compile(
 )
 """A statement that asks for a list in any order; its groups are the words that say which."""
 _RESULT = r"(?:results?|outputs?|answers?|returned (?:list|array|values?)|solutions?)"
+_NO_NUMBER = r"(?![^.\n]{0,40}\b(?:number|count|minimum|maximum|sum|amount)s? of\b)"
+"""Not before a number of things: their order is none of the answer."""
 _FREE_ORDER = re.compile(
     rf"\b{_RESULT}[^.\n]{{0,30}} (?:can|may|could|will)? ?be (?:given |listed )?in "
     r"\**(?:any|whatever|an arbitrary|arbitrary) order\b"
     r"|\b(?:return|print|output|list|report)(?:ed|s)? (?:[^.\n]{0,60} )?in"
     r" (?:whatever|whichever|no (?:particular|specific|special)) order\b"
-    r"|\b(?:return|print|output|list|report)(?:ed|s)?\b[^.\n]{0,80}[ (]"
+    rf"|\b(?:return|print|output|list|report)(?:ed|s)?\b{_NO_NUMBER}[^.\n]{{0,80}}[ (]"
     r"(?:any order (?:will do|is (?:fine|ok|okay|accepted|allowed|acceptable|valid))"
     r"|(?:the )?order (?:(?:does|do) ?n[o\u2019']t matter|is (?:not important|unimportant"
     r"|irrelevant|not relevant)))\b"
-    rf"|\b(?:{_RESULT}|list|array) (?:(?:does not|doesn['\u2019]t) (?:need|have) to be|need not be"
+    rf"|\b{_RESULT} (?:(?:does not|doesn['\u2019]t) (?:need|have) to be|need not be"
     r"|can be un|may be un)[ ]?(?:sorted|ordered)\b"
     r"|\bno (?:particular|specific|special) order is (?:required|needed|asked|necessary)\b"
     r"|\border of (?:the )?(?:lines|printed \w+|output \w+|returned \w+)(?: [^.\n]{0,30})?"
@@ -43,7 +45,8 @@ _FREE_ORDER = re.compile(
 )
 """Further words by which the values of an answer may come in any order."""
 _SORTED = re.compile(
-    r"\b(?:return|print|report)(?:ed|s)?\b[^.\n]{0,60}\b(?:sorted|(?:in|by) (?:strictly )?"
+    r"\b(?:return|print|report)(?:ed|s)?\b[^.\n]{0,60}"
+    r"(?<!need to be )(?<!have to be )(?<!need not be )\b(?:sorted|(?:in|by) (?:strictly )?"
     r"(?:ascending|descending|increasing|decreasing|non-decreasing|alphabetical|lexicographic\w*"
     r"|sorted|numerical))\b",
     re.IGNORECASE,
@@ -97,7 +100,9 @@ _FORMULA = re.compile(
 """`|a - b| / max(1, |b|) <= 10^-6`, which is how a judge says it."""
 _DIGITS = re.compile(
     r"\b(?:at least|minimum of|no (?:fewer|less) than) (?P<places>\d{1,2}|[a-z]{3,6}) "
-    r"(?:decimal(?:s\b| places?| digits?)|(?:digits?|places?|numbers?) (?:after|behind|of)\b)",
+    r"(?:decimals? (?:places?|digits?)\b|decimals\b(?! of)"
+    r"|(?:digits?|places?|numbers?) (?:after|behind)\b"
+    r"|digits? of (?:precision|accuracy)\b)",
     re.IGNORECASE,
 )
 """How many digits of a real number a program must print, or more."""
@@ -120,6 +125,8 @@ _DEFAULT_OF_VALUES = 1e-5
 """Tolerance of the default comparison of returned numbers."""
 _LOOSEST = 0.1
 """A larger number is no tolerance."""
+_LEAST_PLACES = 2
+"""One digit says how a number is written; a tenth is no tolerance."""
 _MOST_PLACES = 15
 """Digits that a real number of a machine has."""
 
@@ -245,7 +252,7 @@ def _by_digits(statement: str) -> Tolerance | None:
         num_places = int(places)
     else:
         return None
-    if not 0 < num_places <= _MOST_PLACES:
+    if not _LEAST_PLACES <= num_places <= _MOST_PLACES:
         return None
     return Tolerance(10.0**-num_places, None)
 

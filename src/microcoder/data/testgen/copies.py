@@ -13,14 +13,26 @@ from microcoder.data.formats.values import parse_python
 from microcoder.judge.core.types import Program
 
 _TOKEN = re.compile(
-    r"(?P<text>\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])*')"
-    r"|(?P<comment>//[^\n]*|/\*.*?\*/|^[ \t]*#[ \t]*include[^\n]*|\busing\s+namespace\s+\w+\s*;)"
+    r"(?P<text>\"(?:\\.|[^\"\\\n]){0,1000}\"|'(?:\\.|[^'\\\n]){0,1000}')"
+    r"|(?P<comment>//[^\n]*|/\*(?:.*?\*/|.*)"
+    r"|^[ \t]*#[ \t]*include[^\n]*|\busing\s+namespace\s+\w+\s*;)"
     r"|(?P<word>[^\W\d]\w*)|(?P<other>\d[\w.]*|\S)",
     re.DOTALL | re.MULTILINE,
 )
 """A piece of a program in a language of braces."""
 _NO_TYPES = frozenset({"return", "else", "in", "and", "or", "not", "new", "throw", "case", "do"})
 """Words before a call; another word before a bracket is the type of a function that is defined."""
+_LANGUAGE_WORDS = """
+break continue return if else while for do switch case goto true false null nullptr
+int long short char float double unsigned signed bool string auto const static void
+vector set multiset map multimap unordered_set unordered_map queue stack deque
+priority_queue pair tuple less greater first second begin end rbegin rend front back
+length size INT_MAX INT_MIN LLONG_MAX LLONG_MIN LONG_MAX LONG_MIN MAX_VALUE MIN_VALUE
+Integer Long Double TreeMap HashMap LinkedHashMap TreeSet HashSet LinkedHashSet
+int32_t int64_t uint32_t uint64_t i32 i64 u32 u64 i128 f32 f64 usize
+"""
+_KEPT = frozenset(_LANGUAGE_WORDS.split())
+"""Words of the languages and their libraries: a program with another is no copy."""
 
 _MOST_KEPT = 256
 """Forms that are kept, since a program is looked at for each input."""
@@ -118,7 +130,7 @@ def _form_of_tokens(code: str) -> str:
     """
     tokens = [token for token in _TOKEN.finditer(code) if token["comment"] is None]
     words = [token["word"] for token in tokens]
-    kept = set()
+    kept = set(_KEPT)
     defined = set()
     for number, word in enumerate(words):
         if word is None or number + 1 == len(tokens) or tokens[number + 1][0] != "(":
@@ -128,7 +140,7 @@ def _form_of_tokens(code: str) -> str:
             kept.add(word)
         else:
             defined.add(word)
-    kept -= defined
+    kept -= defined - _KEPT
     numbers: dict[str, str] = {}
     form = []
     for token in tokens:
