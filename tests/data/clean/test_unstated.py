@@ -93,7 +93,9 @@ ROUND = "def f(r):\n    return round(1 / r, 2)\n"
 
 def valued(statement: str, outputs: tuple[str, ...], code: str = "") -> Candidate:
     tests = [TestCase(input=f"{n}", output=output) for n, output in enumerate(outputs)]
-    solutions = (Solution(code=code),) if code else ()
+    solutions: tuple[Solution, ...] = ()
+    if code:
+        solutions = (Solution(code=code),)
     return make(statement, {}, tests=tuple(tests), solutions=solutions)
 
 

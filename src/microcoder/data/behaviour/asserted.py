@@ -125,7 +125,12 @@ def find_tuples(calls: Sequence[AssertedCall]) -> Depths:
     return depths
 
 
-def _find_depths(value: object, depth: int, tuples: set[int], lists: set[int]) -> None:
+def _find_depths(
+    value: object,
+    depth: int,
+    tuples: set[int],
+    lists: set[int],
+) -> None:
     """Add the depths at which tuples and lists stand in a value."""
     if not isinstance(value, list | tuple):
         return

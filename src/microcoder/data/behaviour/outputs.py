@@ -259,7 +259,11 @@ def compare(
     return max(agreements, key=lambda agreement: (sum(agreement.agreed), agreement.bits))
 
 
-def _match(how: str, one: Outputs, other: Outputs) -> _Matching:
+def _match(
+    how: str,
+    one: Outputs,
+    other: Outputs,
+) -> _Matching:
     """Compare outputs as they are."""
     same = []
     for output, other_output in zip(one, other, strict=True):
@@ -320,7 +324,11 @@ def _count_decimals(outputs: Outputs) -> int:
     return most
 
 
-def _are_close(output: Tokens | None, other: Tokens | None, decimals: int) -> bool:
+def _are_close(
+    output: Tokens | None,
+    other: Tokens | None,
+    decimals: int,
+) -> bool:
     """Whether outputs are the same where their numbers are rounded."""
     if output is None or other is None or len(output) != len(other):
         return False

@@ -148,7 +148,12 @@ def find_pairs(candidate: Candidate, index: BehaviourIndex) -> list[Pair]:
     return pairs
 
 
-def _find_pairs_of(own: Form, index: BehaviourIndex, *, width: int = 0) -> Iterator[Pair]:
+def _find_pairs_of(
+    own: Form,
+    index: BehaviourIndex,
+    *,
+    width: int = 0,
+) -> Iterator[Pair]:
     """Yield the pairs of a form; with a width, only those with tables of that width."""
     # A dict, as a set that keeps its order.
     numbers: dict[int, None] = {}

@@ -226,7 +226,11 @@ class Renamed:
         return renamed
 
 
-def _put(values: Values, places: Sequence[int], value: object) -> Values:
+def _put(
+    values: Values,
+    places: Sequence[int],
+    value: object,
+) -> Values:
     """Return the values with one in the first of the places, and without the other places."""
     kept = list(values)
     kept[places[0]] = value
@@ -235,7 +239,11 @@ def _put(values: Values, places: Sequence[int], value: object) -> Values:
     return tuple(kept)
 
 
-def _spread(values: Values, places: Sequence[int], items: Sequence[Any]) -> Values:
+def _spread(
+    values: Values,
+    places: Sequence[int],
+    items: Sequence[Any],
+) -> Values:
     """Return the values with an item in each of the places, of which only the first is there."""
     spread = list(values)
     spread[places[0]] = items[0]
@@ -300,7 +308,12 @@ def _describe(form: Form) -> str:
     return json.dumps([case.values for case in form.cases])
 
 
-def apply_change(form: Form, change: Change, *, bits: float = 0.0) -> Form | None:
+def apply_change(
+    form: Form,
+    change: Change,
+    *,
+    bits: float = 0.0,
+) -> Form | None:
     """Return the view of a form; None if its values do not have that shape.
 
     Args:
@@ -375,7 +388,12 @@ def _find_sizes(form: Form, columns: Sequence[Sequence[Any]]) -> Iterator[Change
                     return
 
 
-def _find_more(numbers: Sequence[Any], column: Sequence[Any], *, of_rows: bool) -> int | None:
+def _find_more(
+    numbers: Sequence[Any],
+    column: Sequence[Any],
+    *,
+    of_rows: bool,
+) -> int | None:
     """Return by how much numbers are larger than the sizes of a column; None if they differ."""
     sizes = []
     for value in column:
@@ -454,7 +472,12 @@ def _find_shifts(form: Form) -> Iterator[Change]:
             yield Shifted(tuple(places), by)
 
 
-def _are_places(form: Form, place: int, *, first: int) -> bool:
+def _are_places(
+    form: Form,
+    place: int,
+    *,
+    first: int,
+) -> bool:
     """Whether all numbers at a place are places, counted from `first`, in another value."""
     lows = set()
     for case in form.cases:
@@ -508,7 +531,11 @@ def find_symbols(form: Form) -> Symbols | None:
     return None
 
 
-def rename(form: Form, own: Symbols, other: Symbols) -> list[Form]:
+def rename(
+    form: Form,
+    own: Symbols,
+    other: Symbols,
+) -> list[Form]:
     """Return the views of a form with another's symbols, in every order but its own."""
     if own.are_words != other.are_words or len(own.symbols) > len(other.symbols):
         return []

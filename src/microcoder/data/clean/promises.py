@@ -259,7 +259,12 @@ def _restore_by_tests(candidate: Candidate, outside: Sequence[Outside]) -> Candi
     return candidate.change("process", STEP, "; ".join(why), statement="\n".join(lines))
 
 
-def _find_lost(bound: Bound, value: float, *, has_lost_all: bool) -> str | None:
+def _find_lost(
+    bound: Bound,
+    value: float,
+    *,
+    has_lost_all: bool,
+) -> str | None:
     """Return the power that the end of a range was, by the largest value of a test; else None.
 
     Args:

@@ -69,7 +69,11 @@ def _values_of_calls(candidate: Candidate) -> set[str]:
     return {values_of(given) for given in list_calls_in(text, candidate.fn_name)}
 
 
-def _list_hidden(candidate: Candidate, test: TestCase, known: set[str]) -> Iterator[bool]:
+def _list_hidden(
+    candidate: Candidate,
+    test: TestCase,
+    known: set[str],
+) -> Iterator[bool]:
     """Yield for each thing that a program asserts whether the statement hides it.
 
     An exception that it asks for is one. A program without any is one thing that is hidden.

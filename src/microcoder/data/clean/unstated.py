@@ -182,7 +182,11 @@ def _read_stated(statement: str) -> _Stated:
     return _Stated(_squeeze(statement), frozenset(_WORD.findall(statement.lower())))
 
 
-def _is_unstated(text: str, stated: _Stated, given: list[str]) -> bool:
+def _is_unstated(
+    text: str,
+    stated: _Stated,
+    given: list[str],
+) -> bool:
     """Whether neither a statement nor the inputs of a text have it, or all of its words."""
     words = {word.lower() for word in _WORD.findall(text)}
     if not words:

@@ -282,7 +282,12 @@ class Candidate(Record):
         lineage = self.lineage + lines
         return self.model_copy(update={**changed, "lineage": lineage})
 
-    def reject(self, stage: Stage, reason: str, detail: str = "") -> Rejection:
+    def reject(
+        self,
+        stage: Stage,
+        reason: str,
+        detail: str = "",
+    ) -> Rejection:
         """Return a rejection that holds the whole candidate; `reason` is such as `no_tests`."""
         return Rejection(
             id=self.id,

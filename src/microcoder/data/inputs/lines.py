@@ -32,7 +32,11 @@ def get(lines: Lines, place: Place) -> str:
     return lines[place.line][place.column]
 
 
-def put(lines: Lines, place: Place, token: str) -> None:
+def put(
+    lines: Lines,
+    place: Place,
+    token: str,
+) -> None:
     """Write a token at a place."""
     lines[place.line][place.column] = token
 

@@ -131,7 +131,12 @@ def _find_table(lines: Lines, line: int) -> tuple[int, int]:
     return start + (is_headed and line > 0), end
 
 
-def _write_rows(rows: Lines, length: int, head: Sequence[str], source: Random) -> Lines:
+def _write_rows(
+    rows: Lines,
+    length: int,
+    head: Sequence[str],
+    source: Random,
+) -> Lines:
     """Return about so many rows: some of those of a table, or rows of drawn tokens."""
     if source.random() < _SHARE_OF_KNOWN:
         kept = sorted(source.sample(range(len(rows)), min(length, len(rows))))
@@ -161,7 +166,11 @@ def _order_of(row: Sequence[str]) -> list[tuple[int, str]]:
     return order
 
 
-def count_again(above: Lines, before: int, after: int) -> bool:
+def count_again(
+    above: Lines,
+    before: int,
+    after: int,
+) -> bool:
     """Correct the nearest number above that says how long something is; return if there is one."""
     for tokens in reversed(above):
         if str(before) in tokens:
@@ -192,7 +201,13 @@ def _choose_region(lines: Lines, source: Random) -> list[Place]:
     return region
 
 
-def blend(first: str, second: str, *, most: int, seed: int) -> list[str]:
+def blend(
+    first: str,
+    second: str,
+    *,
+    most: int,
+    seed: int,
+) -> list[str]:
     """Return inputs on a way from one input to another: each has more tokens of the second.
 
     A longer line keeps the tokens that the other has none for. The list is empty where the inputs

@@ -98,7 +98,12 @@ def numbers_in(values: Values, slot: Slot) -> list[int]:
     return [row[slot.column] for row in value]
 
 
-def with_number(model: InputModel, values: Values, slot: Slot, number: int) -> Values:
+def with_number(
+    model: InputModel,
+    values: Values,
+    slot: Slot,
+    number: int,
+) -> Values:
     """Return the input with the last number of a slot replaced."""
     changed = list(values)
     value = values[slot.place]
@@ -359,7 +364,11 @@ def _make_edges(
     return firsts, seconds
 
 
-def _parent_of(child: int, form: Form, source: Random) -> int:
+def _parent_of(
+    child: int,
+    form: Form,
+    source: Random,
+) -> int:
     """Return the node that a node hangs on in a tree of this form."""
     if form in ("chain", "sorted", "reversed"):
         return child - 1

@@ -91,7 +91,11 @@ def units_of(lines: Lines, part: Part) -> list[Unit]:
     return []
 
 
-def size_of(lines: Lines, part: Part, unit: Unit) -> int:
+def size_of(
+    lines: Lines,
+    part: Part,
+    unit: Unit,
+) -> int:
     """Return how many of a unit a part has."""
     if unit == "rows":
         return part.height
@@ -215,7 +219,11 @@ def _shuffle(length: int, source: Random) -> list[str]:
     return numbers
 
 
-def put_in_head(lines: Lines, column: int, number: int) -> Lines:
+def put_in_head(
+    lines: Lines,
+    column: int,
+    number: int,
+) -> Lines:
     """Return the lines with a number in a column of the first."""
     head = list(lines[0])
     head[column] = str(number)

@@ -48,7 +48,12 @@ def _choose_two(
     return first, second
 
 
-def edit(word: str, letters: Sequence[str], num_edits: int, source: Random) -> str:
+def edit(
+    word: str,
+    letters: Sequence[str],
+    num_edits: int,
+    source: Random,
+) -> str:
     """Return a word with so many letters replaced by others, or with some left out or put in.
 
     Args:
@@ -251,7 +256,11 @@ def _choose_block(lines: Lines, source: Random) -> tuple[int, int]:
     return start, min(len(lines), start + source.randint(1, _MOST_BLOCK))
 
 
-def _rename(block: Lines, letters: Sequence[str], source: Random) -> None:
+def _rename(
+    block: Lines,
+    letters: Sequence[str],
+    source: Random,
+) -> None:
     """Make one edit of the first word of some lines."""
     words = places_of(block, are_numbers=False)
     if words:
@@ -412,7 +421,11 @@ def _split(text: str, *, has_phrases: bool) -> Lines:
     return lines
 
 
-def _place_constant(lines: Lines, source: Random, constant: str) -> None:
+def _place_constant(
+    lines: Lines,
+    source: Random,
+    constant: str,
+) -> None:
     """Replace a number by a constant that is one, or a word by one that is a text."""
     is_number = INTEGER.fullmatch(constant) is not None
     places = places_of(lines, are_numbers=is_number)

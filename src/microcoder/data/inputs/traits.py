@@ -85,7 +85,12 @@ def _size_of(number: int) -> str:
     return f"{sign}{abs(number).bit_length()}"
 
 
-def _traits_of_numbers(column: str, numbers: list[int], least: int, largest: int) -> set[Trait]:
+def _traits_of_numbers(
+    column: str,
+    numbers: list[int],
+    least: int,
+    largest: int,
+) -> set[Trait]:
     """Return the traits of a column of numbers."""
     traits: set[Trait] = {
         ("count", column, _size_of(len(numbers))),

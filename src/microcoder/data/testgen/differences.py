@@ -107,7 +107,11 @@ def vote(answering: Answering, inputs: Sequence[MadeInput]) -> Settled | None:
     return Settled(kept, tests)
 
 
-def _mark_wrong(candidate: Candidate, wrong: Collection[str | None], shares: str) -> Candidate:
+def _mark_wrong(
+    candidate: Candidate,
+    wrong: Collection[str | None],
+    shares: str,
+) -> Candidate:
     """Return a candidate whose accepted programs with this code are known to be wrong.
 
     Args:
@@ -232,7 +236,11 @@ def _by_input(answering: Answering) -> dict[str, list[Difference]]:
     return by_input
 
 
-def _accepts(rule: Checker, difference: Difference, candidate: Candidate) -> bool:
+def _accepts(
+    rule: Checker,
+    difference: Difference,
+    candidate: Candidate,
+) -> bool:
     """Whether both outputs are one by a rule."""
     expected = difference.test.output
     if candidate.fn_name is None:

@@ -136,7 +136,12 @@ def make_stretched(
     return made
 
 
-def _raise_number(lines: Lines, column: int, asked: "_Asked", bounds: Sequence[int]) -> Lines:
+def _raise_number(
+    lines: Lines,
+    column: int,
+    asked: "_Asked",
+    bounds: Sequence[int],
+) -> Lines:
     """Return lines with a number of the first one as large as is allowed beside the others."""
     token = lines[0][column]
     if not INTEGER.fullmatch(token):
@@ -149,7 +154,12 @@ def _raise_number(lines: Lines, column: int, asked: "_Asked", bounds: Sequence[i
     return put_in_head(lines, column, asked.find_most(write, larger, int(token)))
 
 
-def _stretch_all(lines: Lines, way: Way, asked: "_Asked", bounds: Sequence[int]) -> Lines:
+def _stretch_all(
+    lines: Lines,
+    way: Way,
+    asked: "_Asked",
+    bounds: Sequence[int],
+) -> Lines:
     """Return lines whose parts are as large as is allowed, one after the other."""
     for number in range(min(_MOST_PARTS, len(find_parts(lines)))):
         # Parts before it may have got more lines, but they are the same in order.
@@ -185,7 +195,11 @@ class _Stretched(NamedTuple):
         )
 
 
-def _make_longest(given: _Stretched, asked: "_Asked", bounds: Sequence[int]) -> Lines | None:
+def _make_longest(
+    given: _Stretched,
+    asked: "_Asked",
+    bounds: Sequence[int],
+) -> Lines | None:
     """Return lines with a part as long as is allowed; None if it cannot be longer."""
 
     def write(length: int) -> str:

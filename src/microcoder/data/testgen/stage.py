@@ -124,7 +124,11 @@ def _answer_between(
     return list(kept.values())
 
 
-def _describe_made(answering: Answering, search: InputSearch, tests: Sequence[MadeTest]) -> str:
+def _describe_made(
+    answering: Answering,
+    search: InputSearch,
+    tests: Sequence[MadeTest],
+) -> str:
     """Return how many inputs were made and answered, and what was lost."""
     num_references = len(answering.references)
     made = f"{search.num_found} inputs made, {len(tests)} answered by {num_references} references"
