@@ -130,8 +130,8 @@ def _form_of_tokens(code: str) -> str:
     """
     tokens = [token for token in _TOKEN.finditer(code) if token["comment"] is None]
     words = [token["word"] for token in tokens]
-    kept = set(_KEPT)
-    defined = set()
+    kept: set[str] = set(_KEPT)
+    defined: set[str] = set()
     for number, word in enumerate(words):
         if word is None or number + 1 == len(tokens) or tokens[number + 1][0] != "(":
             continue
