@@ -79,3 +79,8 @@ def test_a_list_of_one_of_several_cases_is_counted_by_the_number_above() -> None
     made = stretch(lines, part, "tokens", 40, "between", seed=1, is_counted_near=True)
     assert made[:2] == [["2"], ["40"]]
     assert len(made[2]) == 40
+
+
+def test_tokens_behind_their_number_are_counted_on_their_line() -> None:
+    lines = stretched("20 7\n2 +d6 -d4\n", 1, 9, "repeated")
+    assert lines == [["20", "7"], ["9", *["+d6", "-d4"] * 4, "+d6"]]

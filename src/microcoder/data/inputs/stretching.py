@@ -23,8 +23,8 @@ Way = Literal["repeated", "between", "head", "places"]
 on, each once; rows are a chain, and words differ.
 """
 WAYS: tuple[Way, ...] = get_args(Way)
-Unit = Literal["rows", "tokens", "letters"]
-"""What a part gets more of."""
+Unit = Literal["rows", "tokens", "counted", "letters"]
+"""What a part gets more of; `counted`: tokens behind the number on their line that counts them."""
 
 
 class Part(NamedTuple):
@@ -84,6 +84,8 @@ def units_of(lines: Lines, part: Part) -> list[Unit]:
     if part.height > 1:
         return ["rows"]
     tokens = lines[part.start]
+    if len(tokens) > 1 and tokens[0] == str(len(tokens) - 1):
+        return ["counted", "rows"]
     if len(tokens) > 1 and part.start > 0:
         return ["tokens", "rows"]
     if len(tokens) == 1 and tokens[0] and not INTEGER.fullmatch(tokens[0]):
@@ -99,9 +101,9 @@ def size_of(
     """Return how many of a unit a part has."""
     if unit == "rows":
         return part.height
-    if unit == "tokens":
-        return len(lines[part.start])
-    return len(lines[part.start][0])
+    if unit == "letters":
+        return len(lines[part.start][0])
+    return len(lines[part.start]) - int(unit == "counted")
 
 
 def stretch(
@@ -132,6 +134,9 @@ def stretch(
     if unit == "rows":
         written = _write_rows(lines[part.start : part.end], length, head, way, source)
         length = len(written)
+    elif unit == "counted":
+        items = _writer(lines[part.start][1:], head, way, source)(length)
+        return [*above, [str(length), *items], *lines[part.end :]]
     elif unit == "tokens":
         written = [_writer(lines[part.start], head, way, source)(length)]
     else:

@@ -61,8 +61,6 @@ _MOST_SLOTS = 8
 """Bounds of numbers that are asked for, as each takes several runs of the validators."""
 _MOST_PROBED_BYTES = 1 << 12
 """Length of a known input into which numbers are put."""
-_LEAST_STRETCHED = 4
-"""How many times longer a text is at least that counts as large."""
 _MOST_PARTS = 6
 """Parts of a text that are stretched."""
 
@@ -130,7 +128,8 @@ def make_stretched(
     made = []
     for way in WAYS:
         text = join_lines(_stretch_all(lines, way, asked, bounds))
-        if len(text) >= _LEAST_STRETCHED * len(short[-1]):
+        # A few more values may be much more work.
+        if len(text) > len(short[-1]):
             origin = Origin(kind=f"largest/{way}", parent=digest_input(short[-1]))
             made.append(MadeInput(text, origin, "generated"))
     return made
