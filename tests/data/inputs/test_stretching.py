@@ -2,12 +2,11 @@
 
 import pytest
 
+from microcoder.data.inputs.lines import join_lines, split_lines
 from microcoder.data.inputs.stretching import (
     WAYS,
     Way,
     find_parts,
-    join_lines,
-    split_lines,
     stretch,
     units_of,
 )

@@ -5,7 +5,6 @@ Their values have the same kinds in some order, and their known outputs may be o
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from microcoder.data.behaviour.views import (
     find_views,
     find_width,
     rename,
+    write_values,
 )
 from microcoder.data.formats.candidates import Candidate
 from microcoder.data.inputs.layouts import Values
@@ -119,7 +119,7 @@ def _find_all_views(candidate: Candidate) -> list[Form]:
     for form in find_forms(candidate)[:_MOST_FORMS]:
         for view in find_views(form):
             # Two readings may have the same view.
-            views.setdefault(json.dumps([case.values for case in view.cases]), view)
+            views.setdefault(write_values(view), view)
     return list(views.values())
 
 

@@ -293,18 +293,24 @@ def _size(value: object, *, of_rows: bool) -> int | None:
 def find_views(form: Form) -> list[Form]:
     """Return a form, and the views of it that benchmarks' problems have as well."""
     views = [form]
-    seen = {_describe(form)}
+    seen = {write_values(form)}
     # Views of views, since a table may hold what a size was left out of.
     for view in views:
         for change in _find_changes(view):
+            if len(views) == _MOST_VIEWS:
+                return views
             made = apply_change(view, change)
-            if made is not None and _describe(made) not in seen and len(views) < _MOST_VIEWS:
-                seen.add(_describe(made))
+            if made is None:
+                continue
+            written = write_values(made)
+            if written not in seen:
+                seen.add(written)
                 views.append(made)
     return views
 
 
-def _describe(form: Form) -> str:
+def write_values(form: Form) -> str:
+    """Return the values of a form's cases as a text, which is the same for equal views."""
     return json.dumps([case.values for case in form.cases])
 
 

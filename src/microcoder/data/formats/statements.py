@@ -94,8 +94,8 @@ _JUDGED = re.compile(
     re.IGNORECASE,
 )
 _FORMULA = re.compile(
-    r"(?:\babs ?\(|\|)[^|=<>\n]{1,40}?[-\u2212][^|=<>\n]{1,40}?[|)](?P<scaled>[^<>=\n]{0,80}?)"
-    rf"(?:<=?|\u2264|\u2a7d|\\l(?:eq?|t)(?:slant)?\b)[ ]?(?:{_NUMBER})(?P<behind>[^\n]{{0,40}})"
+    r"(?:\babs ?\(|\|)[^|=<>\n]{1,40}?[-\u2212][^|=<>\n]{1,40}?[|)][^<>=\n]{0,80}?"
+    rf"(?:<=?|\u2264|\u2a7d|\\l(?:eq?|t)(?:slant)?\b)[ ]?(?:{_NUMBER})[^\n]{{0,40}}"
 )
 """`|a - b| / max(1, |b|) <= 10^-6`, which is how a judge says it."""
 _DIGITS = re.compile(
@@ -172,9 +172,7 @@ def find_order(candidate: Candidate) -> Checker | None:
         return None
     items = list(chain.from_iterable(values))
     is_nested = bool(items) and all(isinstance(item, list) for item in items)
-    if not is_nested:
-        return Checker(type="unordered", lists="outermost")
-    if match is None:
+    if not is_nested or match is None:
         return Checker(type="unordered", lists="outermost")
     words = match["what"] or match["named"] or match["order"] or ""
     if match["order"] and "order of" in words:

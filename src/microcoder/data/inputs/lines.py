@@ -16,6 +16,16 @@ class Place(NamedTuple):
     column: int
 
 
+def split_lines(text: str) -> Lines:
+    """Return the tokens of each line; two spaces, and empty lines, make empty tokens."""
+    return [line.split(" ") for line in text.rstrip("\n").split("\n")]
+
+
+def join_lines(lines: Lines) -> str:
+    """Return the text that has these tokens."""
+    return "\n".join(map(" ".join, lines)) + "\n"
+
+
 def places_of(lines: Lines, *, are_numbers: bool) -> list[Place]:
     """Return the places of all numbers, or of all words."""
     places = []
@@ -45,6 +55,11 @@ def kind_of(tokens: Sequence[str]) -> list[bool]:
     """Return which tokens of a line are numbers; empty if none is."""
     are_numbers = [bool(INTEGER.fullmatch(token)) for token in tokens]
     return are_numbers if any(are_numbers) else []
+
+
+def shape_of(tokens: Sequence[str]) -> tuple[int, list[bool]]:
+    """Return what the rows of a table share: how many tokens they have, and which are numbers."""
+    return len(tokens), kind_of(tokens)
 
 
 def lines_like(lines: Lines, line: int) -> list[int]:

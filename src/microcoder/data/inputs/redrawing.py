@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 from microcoder.data.inputs.finding import INTEGER
-from microcoder.data.inputs.lines import Lines, Place, get, kind_of, lines_like, places_of, put
+from microcoder.data.inputs.lines import (
+    Lines,
+    Place,
+    get,
+    join_lines,
+    lines_like,
+    places_of,
+    put,
+    shape_of,
+    split_lines,
+)
 
 _WIDTHS = (1, 2, 3, 5, 10, 30)
 """How far numbers that are drawn anew lie apart."""
@@ -119,12 +129,12 @@ def rebuild(lines: Lines, source: Random) -> None:
 
 def _find_table(lines: Lines, line: int) -> tuple[int, int]:
     """Return where the table begins and ends in which a line is a row: lines of one kind."""
-    kind = (len(lines[line]), kind_of(lines[line]))
+    shape = shape_of(lines[line])
     start = line
-    while start > 0 and (len(lines[start - 1]), kind_of(lines[start - 1])) == kind:
+    while start > 0 and shape_of(lines[start - 1]) == shape:
         start -= 1
     end = line + 1
-    while end < len(lines) and (len(lines[end]), kind_of(lines[end])) == kind:
+    while end < len(lines) and shape_of(lines[end]) == shape:
         end += 1
     # What counts the rows may look like one of them.
     is_headed = start == 0 and end > 1 and str(end - 1) in lines[0]
@@ -219,8 +229,8 @@ def blend(
         most: how many steps it has at most.
         seed: decides the order of the tokens.
     """
-    lines = [line.split(" ") for line in first.rstrip("\n").split("\n")]
-    target = [line.split(" ") for line in second.rstrip("\n").split("\n")]
+    lines = split_lines(first)
+    target = split_lines(second)
     if len(lines) != len(target):
         return []
     places = []
@@ -234,5 +244,5 @@ def blend(
     for number, place in enumerate(places, start=1):
         put(lines, place, get(target, place))
         if number % size == 0:
-            texts.append("\n".join(" ".join(tokens) for tokens in lines) + "\n")
+            texts.append(join_lines(lines))
     return texts

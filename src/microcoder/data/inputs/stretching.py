@@ -12,7 +12,7 @@ from random import Random
 from typing import Literal, NamedTuple, get_args
 
 from microcoder.data.inputs.finding import INTEGER
-from microcoder.data.inputs.lines import Lines, kind_of
+from microcoder.data.inputs.lines import Lines, shape_of
 from microcoder.data.inputs.redrawing import count_again
 
 Way = Literal["repeated", "between", "head", "places"]
@@ -40,16 +40,6 @@ class Part(NamedTuple):
         return self.end - self.start
 
 
-def split_lines(text: str) -> Lines:
-    """Return the tokens of each line."""
-    return [line.split(" ") for line in text.rstrip("\n").split("\n")]
-
-
-def join_lines(lines: Lines) -> str:
-    """Return the text that has these tokens."""
-    return "\n".join(map(" ".join, lines)) + "\n"
-
-
 def find_parts(lines: Lines) -> list[Part]:
     """Return the parts of an input in order; its first line, which says how large it is, is one.
 
@@ -58,9 +48,7 @@ def find_parts(lines: Lines) -> list[Part]:
     parts = [Part(0, 1)]
     for number, tokens in enumerate(lines[1:], start=1):
         last = parts[-1]
-        before = lines[last.start]
-        is_alike = len(before) == len(tokens) and kind_of(before) == kind_of(tokens)
-        if is_alike and last.start > 0:
+        if last.start > 0 and shape_of(lines[last.start]) == shape_of(tokens):
             parts[-1] = Part(last.start, number + 1)
         else:
             parts.append(Part(number, number + 1))

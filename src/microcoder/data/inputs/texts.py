@@ -11,7 +11,7 @@ from random import Random
 from typing import NamedTuple
 
 from microcoder.data.inputs.finding import INTEGER
-from microcoder.data.inputs.lines import Lines, Place, get, lines_like, places_of, put
+from microcoder.data.inputs.lines import Lines, Place, get, join_lines, lines_like, places_of, put
 from microcoder.data.inputs.redrawing import rebuild, redraw, shuffle
 
 _ATTEMPTS = 4
@@ -389,7 +389,7 @@ def change_text(
             if not lines or not any(lines):
                 return None
         if lines != before:
-            return "\n".join(" ".join(tokens) for tokens in lines) + "\n"
+            return join_lines(lines)
     return None
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from microcoder.data.formats.candidates import Candidate, Origin
 from microcoder.data.inputs.finding import INTEGER
-from microcoder.data.inputs.lines import Lines
+from microcoder.data.inputs.lines import Lines, join_lines, split_lines
 from microcoder.data.inputs.models import Relation
 from microcoder.data.inputs.mutating import find_repeats
 from microcoder.data.inputs.shapes import (
@@ -33,10 +33,8 @@ from microcoder.data.inputs.stretching import (
     Unit,
     Way,
     find_parts,
-    join_lines,
     put_in_head,
     size_of,
-    split_lines,
     stretch,
     units_of,
 )
